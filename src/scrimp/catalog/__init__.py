@@ -1,0 +1,1 @@
+"""Facts with source and date: devices, prices, provider terms, carbon."""

@@ -1,0 +1,1 @@
+"""The command line: parse, call one workflow, print. One file per verb, found by listing this folder."""

@@ -1,0 +1,68 @@
+"""The only module that prints. Results go to stdout, progress and errors to stderr."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scrimp.core.errors import ScrimpError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+def stdout_console() -> "Console":
+    """A rich console on stdout; honours NO_COLOR and the terminal's width."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def stderr_console() -> "Console":
+    """A rich console on stderr, for progress and notes."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_renderables(*items: "RenderableType") -> None:
+    """Tables, panels and lines on stdout."""
+    console = stdout_console()
+    for item in items:
+        console.print(item)
+
+
+def print_note(text: str) -> None:
+    """A line for people on stderr."""
+    sys.stderr.write(text + "\n")
+
+
+def print_error(error: ScrimpError, *, as_json: bool = False) -> None:
+    """The three parts of an error on stderr; under --json also as one JSON document on stdout."""
+    if as_json:
+        document = {
+            "error": type(error).__name__,
+            "what": error.what,
+            "expected": error.expected,
+            "next": error.next_step,
+            "exit_code": error.exit_code,
+        }
+        print_json(document)
+        return
+    console = stderr_console()
+    console.print(f"[bold red]error[/]: {_escape(error.what)}", soft_wrap=True)
+    if error.expected:
+        console.print(f"  [bold]expected[/]: {_escape(error.expected)}", soft_wrap=True)
+    if error.next_step:
+        console.print(f"  [bold]next[/]: {_escape(error.next_step)}", soft_wrap=True)
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,105 @@
+"""Devices, offers and the terms they come with."""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Literal
+
+from scrimp.core.job import Tier
+
+Market = Literal["on_demand", "spot", "local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One GPU, or one CPU machine, as the catalogue knows it. Rates are dense, with fp32 accumulation.
+
+    `device_class` keys the efficiency tables (dc_ampere, consumer_ada, cpu ...). `memory_bytes` is what the
+    driver reports as total. A `None` is not established; it never counts as zero.
+    """
+
+    name: str
+    kind: Literal["gpu", "cpu"]
+    vendor: str
+    architecture: str
+    device_class: str
+    memory_bytes: int
+    bandwidth_bytes_per_s: float | None
+    bf16_flops: float | None
+    fp32_flops: float | None
+    fp8_flops: float | None
+    power_w: float | None
+    nvlink_bytes_per_s: float
+    supports_bf16: bool
+    supports_flash_attention: bool
+    aliases: tuple[str, ...]
+    source: str
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One way to rent (or own) one machine, in one market. The price is for the whole machine.
+
+    `gpu` is the canonical device name of the catalogue. `gpu_count` may be a fraction (a slice of a card).
+    """
+
+    provider: str
+    tier: Tier
+    region: str
+    instance_type: str
+    gpu: str
+    gpu_form: str
+    gpu_count: float
+    gpu_memory_bytes: int
+    vcpus: float | None
+    host_memory_bytes: int | None
+    market: Market
+    price_usd_per_hour: Decimal | None
+    price_source: str
+    price_date: date | None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def total_memory_bytes(self) -> float:
+        """GPU memory of the whole machine."""
+        return self.gpu_count * self.gpu_memory_bytes
+
+    @property
+    def usd_per_gpu_hour(self) -> Decimal | None:
+        """Price of one card for an hour, None when the price is unknown."""
+        if self.price_usd_per_hour is None or not self.gpu_count:
+            return None
+        return self.price_usd_per_hour / Decimal(str(self.gpu_count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTerms:
+    """How a provider bills and what it warns of. None = not established."""
+
+    provider: str
+    kind: str
+    billing_unit_s: float | None
+    billing_minimum_s: float | None
+    offers_spot: bool | None
+    preemption_notice_s: float | None
+    billed_when_stopped: str | None
+    disk_usd_per_gb_month: Decimal | None
+    object_usd_per_gb_month: Decimal | None
+    egress_usd_per_gb: Decimal | None
+    startup_s: float | None
+    engines: tuple[str, ...]
+    source: str
+    checked: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridFactor:
+    """Carbon intensity of electricity at one place. `method` must match before two are compared."""
+
+    place: str
+    carbon_gco2e_per_kwh: float
+    pue_ratio: float
+    year: int | None
+    method: str
+    source: str

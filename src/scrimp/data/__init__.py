@@ -1,0 +1,1 @@
+"""Data sets to token batches: read, recognise, encode, profile, batch."""

@@ -1,0 +1,1 @@
+"""Pure formulas: memory, time, money, energy, each an Estimate with an interval."""

@@ -1,0 +1,1 @@
+"""Puts a job on a machine through an engine."""

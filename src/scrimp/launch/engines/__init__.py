@@ -1,0 +1,1 @@
+"""One file per engine; the file name is the name users type."""

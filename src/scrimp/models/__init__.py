@@ -1,0 +1,1 @@
+"""A model's name to its folder, tokenizer files and shape."""

@@ -1,0 +1,1 @@
+"""YAML and overrides to JobSpec, and nouns to files and back."""

@@ -1,0 +1,1 @@
+"""The training loop and its exact resume: what a rented machine runs."""
