@@ -50,6 +50,19 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanPoint:
+    """One candidate as a point of the money-against-time plot."""
+
+    label: str
+    method: str
+    market: str
+    cost_usd: Decimal
+    duration_s: float
+    on_front: bool
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The hand-over between planning and running: all that `scrimp run plan.yaml` needs, readable and editable."""
 
@@ -61,6 +74,7 @@ class Plan:
     profile: DataProfile
     steps: StepPlan
     chosen: Candidate
+    alternatives: tuple[PlanPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

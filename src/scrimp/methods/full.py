@@ -1,0 +1,51 @@
+"""Full fine-tuning: every weight is trained."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from scrimp.core.model import ModelShape
+from scrimp.methods.method import Linear, MethodOptions, TuningMethod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullOptions(MethodOptions):
+    """Full fine-tuning has no options of its own."""
+
+
+class Full(TuningMethod[FullOptions]):
+    """All parameters in fp32 with bf16 compute, so that small updates are not rounded away."""
+
+    name = "full"
+    summary = "all weights"
+    options_type = FullOptions
+    weight_dtypes = ("fp32", "bf16")
+    frozen_base = False
+    # A tenth of LoRA's rate ("LoRA Without Regret", 2025).
+    learning_rate = 2e-5
+
+    def check(self, options: FullOptions) -> None:
+        """Nothing can be wrong."""
+
+    def trainable_params(self, shape: ModelShape, options: FullOptions) -> int:
+        """All of them."""
+        return shape.params
+
+    def adapted_linears(self, shape: ModelShape, options: FullOptions) -> tuple[Linear, ...]:
+        """None: there are no adapters."""
+        return ()
+
+    def variants(self, options: FullOptions) -> tuple[tuple[str, FullOptions], ...]:
+        """None: there is nothing to make smaller."""
+        return ()
+
+    def apply(self, model: Any, options: FullOptions) -> Any:
+        """Every parameter gets a gradient."""
+        model.requires_grad_(True)
+        return model
+
+    def save(self, model: Any, folder: str) -> None:
+        """A whole Hugging Face model folder."""
+        model.save_pretrained(folder, safe_serialization=True)
+
+
+METHOD = Full()

@@ -1,0 +1,117 @@
+"""What every tuning method answers: the one abstract class of this room."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from scrimp.core.errors import SpecError
+from scrimp.core.model import ModelShape
+from scrimp.core.recipe import WeightDtype
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodOptions:
+    """Options of a method; each method's file has its own subclass with defaults and their reasons."""
+
+
+O = TypeVar("O", bound=MethodOptions)  # noqa: E741
+
+Kernel = Literal["attention", "mlp"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """One kind of linear layer in a model: `copies` of in_width x out_width. `part` says which block it is in."""
+
+    name: str
+    part: Kernel
+    in_width: int
+    out_width: int
+    copies: int
+
+
+def linears(shape: ModelShape) -> tuple[Linear, ...]:
+    """The linear layers inside the decoder layers of a Llama-shaped model, under their Hugging Face names.
+
+    Expert matrices of a mixture count once per expert; the router is left out (adapters skip it).
+    """
+    h, q, kv = shape.hidden, shape.attention_width, shape.kv_width
+    found = [
+        Linear(name="q_proj", part="attention", in_width=h, out_width=q, copies=shape.layers),
+        Linear(name="k_proj", part="attention", in_width=h, out_width=kv, copies=shape.layers),
+        Linear(name="v_proj", part="attention", in_width=h, out_width=kv, copies=shape.layers),
+        Linear(name="o_proj", part="attention", in_width=q, out_width=h, copies=shape.layers),
+    ]
+    sparse = shape.layers - shape.dense_layers if shape.experts else 0
+    widths = [(shape.intermediate, sparse * shape.experts)] if shape.experts else [(shape.intermediate, shape.layers)]
+    if shape.shared_intermediate:
+        widths.append((shape.shared_intermediate, sparse))
+    if shape.experts and shape.dense_layers:
+        widths.append((shape.dense_intermediate or shape.intermediate, shape.dense_layers))
+    up_names = ("gate_proj", "up_proj") if shape.gated_mlp else ("up_proj",)
+    for width, copies in widths:
+        found += [Linear(name=n, part="mlp", in_width=h, out_width=width, copies=copies) for n in up_names]
+        found.append(Linear(name="down_proj", part="mlp", in_width=width, out_width=h, copies=copies))
+    return tuple(found)
+
+
+class TuningMethod(ABC, Generic[O]):
+    """One way to tune. Numbers come from the shape alone; `apply` is the only part that needs torch.
+
+    name               the file name
+    summary            one line for tables
+    options_type       its options dataclass
+    weight_dtypes      what the base weights may be stored in, the default first
+    frozen_base        the base gets no weight gradient: 4 instead of 6 FLOPs a weight and token
+    learning_rate      default, with its source in the method's file
+    needs              importable packages beyond the train extra, with the extra that brings them
+    """
+
+    name: str
+    summary: str
+    options_type: type[O]
+    weight_dtypes: tuple[WeightDtype, ...]
+    frozen_base: bool
+    learning_rate: float
+    needs: tuple[tuple[str, str], ...] = ()
+
+    @abstractmethod
+    def check(self, options: O) -> None:
+        """Refuse impossible options.
+
+        Raises:
+            SpecError: says which option and what would be possible.
+        """
+
+    @abstractmethod
+    def trainable_params(self, shape: ModelShape, options: O) -> int:
+        """How many parameters get a gradient."""
+
+    @abstractmethod
+    def adapted_linears(self, shape: ModelShape, options: O) -> tuple[Linear, ...]:
+        """The linear layers that carry an adapter; empty for methods without adapters."""
+
+    @abstractmethod
+    def variants(self, options: O) -> tuple[tuple[str, O], ...]:
+        """Cheaper settings of the same method for the planner's remedies, each with its words; may be empty."""
+
+    @abstractmethod
+    def apply(self, model: Any, options: O) -> Any:
+        """Make a loaded transformers model trainable by this method and return it (a PEFT model for adapters).
+
+        Trainable tensors come out in fp32, whatever the base is stored in.
+        """
+
+    @abstractmethod
+    def save(self, model: Any, folder: str) -> None:
+        """Write what users load afterwards: a PEFT adapter folder, or a whole model folder."""
+
+
+def must_be(condition: bool, *, method: str, option: str, value: object, expected: str, example: object) -> None:
+    """Raise the SpecError for an impossible option value unless `condition` holds."""
+    if not condition:
+        raise SpecError(
+            what=f'option "{option}" of method "{method}" is {value!r}',
+            expected=expected,
+            next_step=f"method: {{name: {method}, options: {{{option}: {example}}}}}",
+        )
