@@ -74,7 +74,7 @@ startup: setup ## CPU time and modules of scrimp --help
 check: lint docs-check test ## all that CI runs
 
 new: setup ## scaffold a member of a room: make new KIND=method NAME=dora
-	@$(BIN)/python -m scaffold $(KIND) $(NAME)
+	@$(BIN)/python tools/new_member.py $(KIND) $(NAME)
 
 clean: ## remove what can be made again
 	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
