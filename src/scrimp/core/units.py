@@ -93,7 +93,7 @@ def format_usd(amount_usd: Decimal) -> str:
         return f"{sign}${size.quantize(_CENT, rounding=ROUND_HALF_UP):,}"
     if size < Decimal("0.00001"):
         return f"{sign}<$0.00001"
-    places = max(2, 2 - size.adjusted() - 1 + 1)
+    places = max(2, 1 - size.adjusted())
     return f"{sign}${size.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP):f}"
 
 
