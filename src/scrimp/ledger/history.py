@@ -42,11 +42,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A loss on held-out rows."""
+    """A loss on held-out rows; None where it was no number."""
 
     step: int
     when: str
-    loss: float
+    loss: float | None
     perplexity: float | None
 
 
@@ -187,7 +187,7 @@ def _evaluation(event: RunEvent) -> Evaluation:
     return Evaluation(
         step=event.step,
         when=str(event.values.get("when", "during")),
-        loss=_number(event.values.get("loss")) or 0.0,
+        loss=_number(event.values.get("loss")),
         perplexity=_number(event.values.get("perplexity")),
     )
 
