@@ -1,0 +1,132 @@
+"""Limits: budget and deadline as constraints, and how likely a plan that meets them breaks them after all."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from scrimp.core.estimate import Estimate
+from scrimp.core.job import LimitsSpec
+from scrimp.core.plan import Candidate, Rejected
+from scrimp.core.units import format_duration, format_usd
+from scrimp.planner.question import machine_of
+
+# An interval of a forecast covers 80%: its ends are 1.2816 standard deviations from the middle of a normal.
+_Z_OF_80_PERCENT = 1.2816
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Candidates that meet the limits, those that do not, and the classes of the latter."""
+
+    within: tuple[Candidate, ...]
+    beyond: tuple[Candidate, ...]
+    rejected: tuple[Rejected, ...]
+
+
+def cost_usd(candidate: Candidate) -> Decimal:
+    """The bill's value.
+
+    Raises:
+        ValueError: the price is unknown; such a candidate has no place in a comparison.
+    """
+    if candidate.money is None:
+        raise ValueError(f"{candidate.offer.instance_type} has no known price")
+    return candidate.money.total_usd.value
+
+
+def duration_s(candidate: Candidate) -> float:
+    """The whole job's wall-clock time."""
+    return candidate.time.total_s.value
+
+
+def judge(candidates: Iterable[Candidate], limits: LimitsSpec) -> Judged:
+    """Split by the values (not the high ends) of cost and time."""
+    within: list[Candidate] = []
+    over: list[Candidate] = []
+    late: list[Candidate] = []
+    for candidate in candidates:
+        if limits.budget_usd is not None and cost_usd(candidate) > limits.budget_usd:
+            over.append(candidate)
+        elif limits.deadline_s is not None and duration_s(candidate) > limits.deadline_s:
+            late.append(candidate)
+        else:
+            within.append(candidate)
+    return Judged(
+        within=tuple(within),
+        beyond=(*over, *late),
+        rejected=(*_over_budget(over, limits), *_past_deadline(late, limits)),
+    )
+
+
+def chance_over(forecast: Estimate[float] | Estimate[Decimal], limit: float | Decimal) -> float:
+    """Probability that the outcome is above `limit`, by a lognormal on each side of the value.
+
+    The value is taken as the median and the 80% interval as the 10th and 90th percentile.
+    """
+    value, limit = float(forecast.value), float(limit)
+    end = float(forecast.high if limit >= value else forecast.low)
+    if limit <= 0 or value <= 0:
+        return float(value > limit)
+    if end <= 0 or end == value:
+        return float(value > limit)
+    spread = abs(math.log(end / value)) / _Z_OF_80_PERCENT
+    return 0.5 * math.erfc(math.log(limit / value) / spread / math.sqrt(2))
+
+
+def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Those that no other candidate beats in money and in time, from the cheapest to the fastest."""
+    front: list[Candidate] = []
+    for candidate in sorted(candidates, key=lambda c: (cost_usd(c), duration_s(c), tie_break(c))):
+        if not front or duration_s(candidate) < duration_s(front[-1]):
+            front.append(candidate)
+    return tuple(front)
+
+
+def tie_break(candidate: Candidate) -> tuple[str, ...]:
+    """Provider, region, instance, market, method: equal plans always come in the same order."""
+    offer = candidate.offer
+    return (offer.provider, offer.region, offer.instance_type, offer.market, candidate.recipe.method.name, offer.gpu)
+
+
+def _over_budget(over: Sequence[Candidate], limits: LimitsSpec) -> tuple[Rejected, ...]:
+    if limits.budget_usd is None:
+        return ()
+    budget = limits.budget_usd
+    return tuple(
+        Rejected(
+            kind="over_budget",
+            subject=subject,
+            reason=f"{format_usd(cost_usd(best))} at best, {format_usd(cost_usd(best) - budget)} over the budget of "
+            f"{format_usd(budget)}",
+            offers=count,
+        )
+        for subject, best, count in _classes(over, lambda c: (cost_usd(c), tie_break(c)))
+    )
+
+
+def _past_deadline(late: Sequence[Candidate], limits: LimitsSpec) -> tuple[Rejected, ...]:
+    if limits.deadline_s is None:
+        return ()
+    deadline = limits.deadline_s
+    return tuple(
+        Rejected(
+            kind="past_deadline",
+            subject=subject,
+            reason=f"{format_duration(duration_s(best))} at best, {format_duration(duration_s(best) - deadline)} past "
+            f"the deadline of {format_duration(deadline)}",
+            offers=count,
+        )
+        for subject, best, count in _classes(late, lambda c: (duration_s(c), tie_break(c)))
+    )
+
+
+def _classes(candidates: Iterable[Candidate], badness: Callable[[Candidate], Any]) -> list[tuple[str, Candidate, int]]:
+    """By machine and method: the words for the class, its least bad member, how many there are."""
+    classes: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        subject = f"{machine_of(candidate).label}, {candidate.recipe.method.name}"
+        classes.setdefault(subject, []).append(candidate)
+    found = [(subject, min(members, key=badness), len(members)) for subject, members in classes.items()]
+    return sorted(found, key=lambda item: (badness(item[1]), item[0]))
