@@ -1,6 +1,7 @@
 """The only module that prints. Results go to stdout, progress and errors to stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,17 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
-def stdout_console() -> "Console":
-    """A rich console on stdout; honours NO_COLOR and the terminal's width."""
+def stdout_console(*, piped_width: int | None = None) -> "Console":
+    """A rich console on stdout; honours NO_COLOR, COLUMNS and the terminal's width.
+
+    `piped_width` is the width where there is neither: wide enough to keep a row of a table on one line for grep.
+    """
     from rich.console import Console
 
-    return Console(highlight=False)
+    console = Console(highlight=False)
+    if piped_width is not None and not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = piped_width
+    return console
 
 
 def stderr_console() -> "Console":
@@ -30,9 +37,9 @@ def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
-def print_renderables(*items: "RenderableType") -> None:
+def print_renderables(*items: "RenderableType", console: "Console | None" = None) -> None:
     """Tables, panels and lines on stdout."""
-    console = stdout_console()
+    console = console or stdout_console()
     for item in items:
         console.print(item)
 
