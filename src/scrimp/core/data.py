@@ -22,7 +22,8 @@ class DroppedRows:
 class DataProfile:
     """Counts of one data set under one tokenizer. rows_in = rows_trained + rows dropped, always.
 
-    `length_histogram` holds (tokens of a row, rows of that length), ascending, for the rows that train.
+    `length_histogram` holds (tokens of a row, rows of that length), ascending, for the rows that train. `notes` are
+    lines for people: rows left aside on purpose, evaluation rows that stand in the training rows too.
     """
 
     path: str
@@ -42,6 +43,7 @@ class DataProfile:
     tokenizer: str
     roles: tuple[str, ...] = ()
     token_basis: str = "counted with the model's tokenizer"
+    notes: tuple[str, ...] = ()
 
     @property
     def longest_row_tokens(self) -> int:
@@ -63,7 +65,7 @@ class DataProfile:
 class StepPlan:
     """The steps that will really be taken, counted from the batches and not estimated.
 
-    `trained_tokens` and `total_tokens` are over the whole run (all epochs, without padding).
+    `rows`, `trained_tokens` and `total_tokens` are over the whole run (all epochs, without padding).
     `largest_step_tokens` is the fullest optimizer step.
     """
 

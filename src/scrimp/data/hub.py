@@ -1,0 +1,74 @@
+"""Data sets of the Hugging Face hub, through `datasets` (the data extra)."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scrimp._lazy import need
+from scrimp.core.errors import DataError, NetworkError
+from scrimp.data.row import Place, SourceRow
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(:[\w.-]+)?")
+
+# (data set, configuration or None) -> rows by split.
+HubLoader = Callable[[str, str | None], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSource:
+    """A data set of the hub, loaded: rows by split."""
+
+    label: str
+    splits: Mapping[str, Any]
+
+    def rows(self) -> Iterator[SourceRow]:
+        """All rows, each with its split; a data set without a `train` split keeps its own names."""
+        for split, rows in self.splits.items():
+            for number, values in enumerate(rows, start=1):
+                yield SourceRow(values=values, place=Place(file=f"{self.label}[{split}]", row=number), split=split)
+
+
+def open_hub(hub_id: str, *, load: HubLoader) -> HubSource:
+    """Load `owner/name` or `owner/name:config`.
+
+    Raises:
+        NetworkError: the hub cannot be reached, and the data set is not in its cache.
+        DataError: the data set needs a configuration name, or cannot be read.
+    """
+    name, _, config = hub_id.partition(":")
+    try:
+        splits = load(name, config or None)
+    except ValueError as error:
+        raise DataError(
+            what=f'the hub data set "{hub_id}" cannot be loaded: {_first_lines(error)}',
+            expected="owner/name, or owner/name:config where a data set has several configurations",
+            next_step=f"data: {{path: {name}:CONFIG}}",
+        ) from error
+    except Exception as error:
+        # The client stack raises its own, requests' and httpx's errors for one and the same missing network.
+        if not _is_network(error):
+            raise
+        raise NetworkError(
+            what=f'no file or folder "{hub_id}" here, and the hub data set of that name could not be fetched: '
+            f"{_first_lines(error)}",
+            expected="an existing path, or a network that reaches the hub",
+            next_step="give the path of a local file, or run this once online so that the data set is in the cache: "
+            f"python -c \"import datasets; datasets.load_dataset('{name}')\"",
+        ) from error
+    return HubSource(label=hub_id, splits=splits)
+
+
+def load_from_hub(name: str, config: str | None) -> Mapping[str, Any]:
+    """All splits of a data set, from the cache when it is there."""
+    datasets = need("datasets", extra="data", why="to load a data set from the hub")
+    return datasets.load_dataset(name, config)
+
+
+def _is_network(error: Exception) -> bool:
+    packages = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
+    return isinstance(error, OSError) or bool(packages & {"datasets", "huggingface_hub", "httpx", "requests"})
+
+
+def _first_lines(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
