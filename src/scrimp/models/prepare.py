@@ -7,7 +7,7 @@ from pathlib import Path
 from scrimp.core.errors import SpecError
 from scrimp.core.model import ModelSource
 from scrimp.models.bundled import convert_bundled
-from scrimp.models.folder import TOKENIZER_FILE, check_trainable, has_weights
+from scrimp.models.folder import TOKENIZER_FILE, check_pickle_allowed, check_trainable, has_weights
 from scrimp.models.hub import cached_snapshot, download_model
 
 _WEIGHT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
@@ -61,4 +61,6 @@ def _downloaded(source: ModelSource, *, env: Mapping[str, str], report: Callable
     if snapshot is None or not has_weights(snapshot.folder, env=env):
         size_bytes = source.shape.params * _WEIGHT_BYTES.get(source.shape.native_dtype, 2)
         snapshot = download_model(source.name, size_bytes=size_bytes, env=env, report=report)
+        if not has_weights(snapshot.folder, env=env):
+            check_pickle_allowed(f"the hub has no safetensors of {source.name}, at best pickled weights", env=env)
     return replace(source, kind="hub", folder=str(snapshot.folder), revision=snapshot.revision)
