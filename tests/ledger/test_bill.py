@@ -23,10 +23,10 @@ def _billed(events, *, run=RUN, process_ended=True):
     return bill(history_of(events), run=run, process_ended=process_ended)
 
 
-def test_an_hour_costs_the_hourly_price_and_its_electricity(nouns):
+def test_an_hour_costs_the_hourly_price_of_which_electricity_is_a_line_of_its_own(nouns):
     machine, electricity = _billed(nouns.make_events(steps=3600)).entries
-    assert machine.amount_usd == Decimal("0.10")
-    assert (machine.quantity, machine.unit, machine.unit_usd) == (1, "h", Decimal("0.10"))
+    assert machine.amount_usd + electricity.amount_usd == Decimal("0.10")
+    assert (machine.quantity, machine.unit, machine.unit_usd) == (1, "h", Decimal("0.0922"))
     assert machine.entry_id == "run-1/1/machine"
     assert electricity.amount_usd == Decimal("0.06") * Decimal("0.13")
     assert (electricity.quantity, electricity.unit) == (Decimal("0.06"), "kWh")

@@ -108,6 +108,11 @@ class InterruptedRunError(ScrimpError):
     exit_code = 130
 
 
+def error_class(exit_code: int) -> type[ScrimpError]:
+    """The class whose exit code that is; the root for codes that no class has."""
+    return next((item for item in ScrimpError.__subclasses__() if item.exit_code == exit_code), ScrimpError)
+
+
 def nearest(name: str, known: Iterable[str], *, count: int = 3) -> tuple[str, ...]:
     """The known names most like `name`, best first, compared without case."""
     by_lower = {item.lower(): item for item in known}

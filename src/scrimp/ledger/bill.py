@@ -21,9 +21,10 @@ _WATTS_PER_KW = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRate:
-    """What an hour of a machine costs. `price_usd_per_hour` None: not known.
+    """What an hour of a machine costs, all in. `price_usd_per_hour` None: not known.
 
-    `power_w` and `electricity_usd_per_kwh` are for machines whose owner pays the electricity, None elsewhere.
+    `power_w` and `electricity_usd_per_kwh` are for machines whose owner pays the electricity, None elsewhere. The
+    electricity is part of the price, as it is in the offer of such a machine, and billed as a line of its own.
     `source` says where the price comes from, for the entries.
     """
 
@@ -114,6 +115,8 @@ def _machine_time(attempt: Attempt, rate: MachineRate) -> _Usage | None:
     price = rate.price_usd_per_hour if own_price is None else own_price
     if price is None:
         return None
+    if rate.power_w is not None and rate.electricity_usd_per_kwh is not None:
+        price = max(Decimal(0), price - usd(rate.power_w) / _WATTS_PER_KW * rate.electricity_usd_per_kwh)
     known = own_price is None or own_price == rate.price_usd_per_hour
     source = rate.source if known else "the price this attempt was started with"
     return _Usage(kind="machine", quantity=_fine(_hours(attempt)), unit="h", unit_usd=price, source=source)
