@@ -1,0 +1,191 @@
+"""From a prepared run folder to a summary: start the job, attend it, bill it, grade it, report it.
+
+`run` and `resume` both end here. A run folder is whole by itself: spec.yaml, plan.yaml, resolved.json,
+events.jsonl, checkpoints/, adapter/, report.html, log.txt.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+from scrimp.core.errors import BudgetError, InterruptedRunError, ResourceError, ScrimpError, error_class
+from scrimp.core.plan import Plan
+from scrimp.core.recipe import ResolvedJob
+from scrimp.core.run import LedgerEntry, RunEvent, RunRecord, RunState, RunSummary
+from scrimp.launch.attend import Outcome, attend
+from scrimp.launch.engine import LOG_FILE, RESOLVED_FILE, Engine
+from scrimp.launch.follow import log_tail
+from scrimp.ledger.bill import BilledRun, MachineRate, bill
+from scrimp.ledger.grade import grade
+from scrimp.ledger.history import RunHistory, history_of
+from scrimp.ledger.queries import EntryQuery
+from scrimp.ledger.store import Ledger
+from scrimp.spec.codec import dump_json, load_json
+from scrimp.spec.events import EVENTS_FILE, read_events
+from scrimp.workflows.world import World
+
+PLAN_FILE = "plan.yaml"
+ADAPTER_FOLDER = "adapter"
+REPORT_FILE = "report.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Who looks on: told the plan before the job starts, then every event."""
+
+    on_plan: Callable[[Plan, Path], None]
+    on_event: Callable[[RunEvent], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A run folder with what it was planned as and what it is told to do."""
+
+    folder: Path
+    plan: Plan
+    job: ResolvedJob
+    created_at: datetime
+
+
+def local_rate(plan: Plan) -> MachineRate:
+    """What an hour of this machine costs by the plan: the offer's price, of which electricity is a part."""
+    local = plan.spec.local
+    return MachineRate(
+        price_usd_per_hour=plan.chosen.offer.price_usd_per_hour,
+        power_w=local.power_w,
+        electricity_usd_per_kwh=local.electricity_usd_per_kwh,
+        source=plan.chosen.offer.price_source,
+    )
+
+
+def read_job(folder: Path) -> ResolvedJob:
+    """The resolved job of a run folder.
+
+    Raises:
+        SpecError: resolved.json is damaged.
+        ResourceError: there is none.
+    """
+    path = folder / RESOLVED_FILE
+    if not path.is_file():
+        raise ResourceError(
+            what=f"{folder} holds no {RESOLVED_FILE}",
+            expected="a folder that `scrimp run` made",
+            next_step="scrimp runs    # lists the runs and their folders",
+        )
+    return load_json(ResolvedJob, path.read_bytes(), where=str(path))
+
+
+def write_job(job: ResolvedJob, folder: Path) -> None:
+    """Write resolved.json so that a kill leaves the old one or the new one."""
+    path = folder / RESOLVED_FILE
+    draft = path.with_suffix(".tmp")
+    draft.write_text(dump_json(job, indent=2) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def execute(run: OpenRun, *, engine: Engine, ledger: Ledger, world: World, watch: Watch) -> RunSummary:
+    """Run one attempt to its end and record it.
+
+    Raises:
+        InterruptedRunError: a signal stopped it; a checkpoint is there.
+        BudgetError: it stopped before the budget or the deadline; a checkpoint is there.
+        ScrimpError: the job failed; the trainer's own message, and where its log is.
+    """
+    before = history_of(read_events(run.folder / EVENTS_FILE))
+    ledger.save_run(_record(run, before, state="running"))
+    watch.on_plan(run.plan, run.folder)
+    handle = engine.start(run.job, folder=run.folder, env=world.env)
+    outcome = attend(engine, handle, on_event=watch.on_event)
+    summary = settle(run, ledger=ledger, world=world)
+    if summary.record.state != "finished":
+        raise _ending(summary, outcome, run)
+    return summary
+
+
+def settle(run: OpenRun, *, ledger: Ledger, world: World) -> RunSummary:
+    """Bill, grade, record and report what the events of a run say. Doing it twice changes nothing.
+
+    Also what repairs the ledger after a kill of everything: the events outlive the processes.
+    """
+    history = history_of(read_events(run.folder / EVENTS_FILE))
+    owner = BilledRun(run_id=run.job.run_id, project=run.plan.spec.project, rate=local_rate(run.plan))
+    ledger.record(*bill(history, run=owner, process_ended=True).entries)
+    entries = ledger.entries(EntryQuery(run_id=run.job.run_id))
+    spent_usd = sum((entry.amount_usd for entry in entries), Decimal(0))
+    record = replace(
+        _record(run, history, state=history.state(process_ended=True)),
+        ended_at=world.now(),
+        spent_usd=spent_usd,
+        graded=grade(run.plan, history, spent_usd=spent_usd),
+    )
+    ledger.save_run(record)
+    report = write_run_report(run.folder, run.plan, record, entries)
+    adapter = run.folder / ADAPTER_FOLDER
+    return RunSummary(
+        record=record,
+        samples=tuple((item.prompt, item.before or "", item.after or "") for item in history.samples),
+        adapter_folder=str(adapter) if adapter.is_dir() else None,
+        report_path=str(report),
+        ledger_url=world.ledger_url,
+        next_step=None if record.state == "finished" else f"scrimp resume {record.run_id}",
+    )
+
+
+def _record(run: OpenRun, history: RunHistory, *, state: RunState) -> RunRecord:
+    chosen, spec = run.plan.chosen, run.plan.spec
+    return RunRecord(
+        run_id=run.job.run_id,
+        name=run.job.name,
+        project=spec.project,
+        state=state,
+        created_at=run.created_at,
+        ended_at=None,
+        folder=str(run.folder),
+        model=chosen.recipe.model,
+        method=chosen.recipe.method.name,
+        device=chosen.device.name,
+        provider=chosen.offer.provider,
+        market=chosen.offer.market,
+        attempts=len(history.attempts),
+        steps_done=history.steps_done,
+        steps_planned=run.job.steps.steps,
+        spent_usd=Decimal(0),
+        forecast_usd=chosen.money.total_usd.value if chosen.money is not None else None,
+        eval_loss_before=history.loss_before,
+        eval_loss_after=history.loss_after,
+    )
+
+
+def _ending(summary: RunSummary, outcome: Outcome, run: OpenRun) -> ScrimpError:
+    """The error for a run that did not finish: what the trainer said, what is kept, how to go on."""
+    record = summary.record
+    history = history_of(read_events(run.folder / EVENTS_FILE))
+    last = history.attempts[-1].ending if history.attempts else None
+    kept = f"{record.steps_done} of {record.steps_planned} steps are done, the last checkpoint is kept"
+    go_on = f"scrimp resume {record.run_id}"
+    if last == "interrupted":
+        return InterruptedRunError(what=f"stopped by a signal: {kept}", next_step=go_on)
+    if last == "stopped_at_cap":
+        return BudgetError(
+            what=f"stopped before the limit was passed: {kept}",
+            expected="a larger limits.budget or limits.deadline to go on",
+            next_step=f"{go_on} limits.budget=...",
+        )
+    if last == "failed":
+        return error_class(outcome.exit_code)(
+            what=history.failure or "training failed", expected=f"see {run.folder / LOG_FILE}", next_step=go_on
+        )
+    said = log_tail(run.folder / LOG_FILE, lines=6)
+    by = f"signal {-outcome.exit_code}" if outcome.exit_code < 0 else f"exit code {outcome.exit_code}"
+    return ResourceError(
+        what=f"the training process ended without a word ({by}): {kept}" + (f"\n{said}" if said else ""),
+        expected="signal 9 is often the kernel, for lack of memory: see free -h",
+        next_step=go_on,
+    )
+
+
+def write_run_report(folder: Path, plan: Plan, record: RunRecord, entries: tuple[LedgerEntry, ...]) -> Path:
+    """report.html of a run folder, from what lies in it and the ledger's lines."""
+    raise NotImplementedError
