@@ -1,0 +1,103 @@
+"""What a memory forecast is made from, resolved once: bytes of weights, gradients and optimizer states."""
+
+from dataclasses import dataclass
+
+from scrimp.core.model import ModelShape
+from scrimp.core.recipe import Recipe, WeightDtype
+from scrimp.estimate.stack import Stack
+from scrimp.estimate.tuning import Tuning
+
+# Bytes of a linear weight inside the layers. NF4 with double quantisation (Dettmers et al. 2023, section 3): 4 bits,
+# an 8-bit scale per 64 weights and an fp32 scale per 256 scales. int8: one byte and an fp32 scale a row.
+LINEAR_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "int8": 1.004, "nf4": 0.516}
+# Embedding, head and norms are never packed.
+OTHER_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "int8": 2.0, "nf4": 2.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCase:
+    """One model, recipe and software on `gpus` cards.
+
+    `trained_share` is the share of a micro-batch's tokens that carry a label, at its worst.
+    """
+
+    shape: ModelShape
+    recipe: Recipe
+    tuning: Tuning
+    gpus: int
+    longest_row_tokens: int
+    trained_share: float
+    stack: Stack
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the fullest micro-batch: one row always fits."""
+        return max(self.recipe.micro_batch_tokens, self.longest_row_tokens)
+
+    @property
+    def scored_tokens(self) -> float:
+        """Tokens of it whose logits are made."""
+        return self.tokens * (self.trained_share if self.recipe.loss == "selected" else 1.0)
+
+    @property
+    def shards(self) -> int:
+        """Over how many cards parameters, gradients and states are split."""
+        return max(1, self.gpus) if self.recipe.sharding == "fsdp" else 1
+
+    @property
+    def compute_bytes(self) -> int:
+        """Bytes of one value in matrix products."""
+        return 4 if self.recipe.compute_dtype == "fp32" else 2
+
+    @property
+    def autocasts_weights(self) -> bool:
+        """Whether fp32 weights are cast to 16 bit for each product; sharded ones are cast when they are gathered."""
+        return self.recipe.weight_dtype == "fp32" and self.compute_bytes == 2 and self.shards == 1
+
+    @property
+    def residual_bytes(self) -> int:
+        """Bytes of one value of the residual stream: autocast leaves it in the dtype of the embedding."""
+        return 4 if self.autocasts_weights else self.compute_bytes
+
+    @property
+    def other_params(self) -> int:
+        """Embedding, head and norms."""
+        return self.shape.params - self.shape.linear_params
+
+    @property
+    def weight_bytes(self) -> float:
+        """The model's own weights, whole."""
+        other = 4.0 if self.stack.upcasts_16bit else OTHER_BYTES[self.recipe.weight_dtype]
+        return self.shape.linear_params * LINEAR_BYTES[self.recipe.weight_dtype] + self.other_params * other
+
+    @property
+    def gradient_bytes(self) -> float:
+        """One gradient a trainable weight in that weight's dtype; adapters are fp32 unless they follow the base."""
+        if not self.tuning.frozen_base:
+            each = OTHER_BYTES[self.recipe.weight_dtype]
+        else:
+            each = float(self.compute_bytes) if self.stack.adapter_math == "base" else 4.0
+        return self.tuning.trainable_params * each
+
+    @property
+    def adapter_bytes(self) -> float:
+        """Adapter weights; none when the base itself is trained."""
+        return self.gradient_bytes if self.tuning.frozen_base else 0.0
+
+    @property
+    def live_gradient_bytes(self) -> float:
+        """Gradients that exist all at once."""
+        return 0.0 if self.stack.optimizer_step == "in_backward" else self.gradient_bytes
+
+    @property
+    def state_bytes(self) -> float:
+        """Adam's two moments; plain SGD has none; paged states live outside the allocator."""
+        if self.recipe.optimizer == "sgd" or self.stack.optimizer_step in {"paged", "in_backward"}:
+            return 0.0
+        return 2 * self.gradient_bytes
+
+    @property
+    def largest_linear_params(self) -> int:
+        """Weights of the largest matrix inside a layer."""
+        width = max(self.shape.intermediate, self.shape.dense_intermediate, self.shape.shared_intermediate)
+        return self.shape.hidden * max(width, self.shape.attention_width)

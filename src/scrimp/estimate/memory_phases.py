@@ -1,0 +1,126 @@
+"""Memory of one card in tensors, phase by phase: what is alive at the peak of each.
+
+    load               weights + adapters + the largest tensor on its way in
+    forward_backward   static + max( kept + loss + gradients + 16-bit weights,   at the end of the forward pass
+                                     kept + one layer's backward + gradients )   inside the backward pass
+    optimizer_step     static + gradients + the update's own copies
+    evaluation         static + one layer + logits of one micro-batch
+    save               static
+
+static = weights + adapters + optimizer states. `kept` is every layer's activations, or the layers' inputs alone under
+checkpointing. Without accumulation gradients fill up while what was kept is freed, so the larger of the two counts.
+"""
+
+from scrimp.core.forecast import MemoryPhase, MemoryTerm
+from scrimp.estimate.activations import LayerBytes, layer_bytes
+from scrimp.estimate.memory_case import MemoryCase
+
+# Sharded runs with checkpointing hold two layers' recompute (fms-acceleration, 2 and 4 GPUs, fused loss: Llama-3-8B and
+# Mistral-7B rows lie 0.9-1.1 layers above the single-GPU formula) and gather two layers at a time (prefetch).
+SHARDED_LAYERS_IN_FLIGHT = 2
+# The last norm in fp32 and its 16-bit output, per token and hidden value.
+_FINAL_NORM_BYTES = 6
+# An evaluation makes logits, their fp32 copy and the log-softmax, and no gradient.
+_EVALUATION_LOSS_BYTES = 10.0
+
+
+def memory_phases(case: MemoryCase) -> tuple[MemoryPhase, ...]:
+    """All five phases, in the order of a run."""
+    layer = layer_bytes(case)
+    static = _static(case)
+    return (
+        MemoryPhase(name="load", terms=_load(case)),
+        MemoryPhase(name="forward_backward", terms=(*static, *_forward_backward(case, layer))),
+        MemoryPhase(name="optimizer_step", terms=(*static, *_optimizer_step(case))),
+        MemoryPhase(name="evaluation", terms=(*static, *_evaluation(case, layer))),
+        MemoryPhase(name="save", terms=static),
+    )
+
+
+def _terms(*sizes: tuple[str, float]) -> tuple[MemoryTerm, ...]:
+    return tuple(MemoryTerm(name=name, size_bytes=size) for name, size in sizes if size > 0)
+
+
+def _weights(case: MemoryCase) -> tuple[MemoryTerm, ...]:
+    return _terms(("weights", case.weight_bytes / case.shards), ("adapters", case.adapter_bytes / case.shards))
+
+
+def _static(case: MemoryCase) -> tuple[MemoryTerm, ...]:
+    return (*_weights(case), *_terms(("optimizer states", case.state_bytes / case.shards)))
+
+
+def _load(case: MemoryCase) -> tuple[MemoryTerm, ...]:
+    """Files hold 16-bit tensors: what is stored otherwise is converted one tensor at a time."""
+    largest = max(case.largest_linear_params, case.shape.embedding_params)
+    transit = 0 if case.recipe.weight_dtype in {"bf16", "fp16"} else 2 * largest
+    return (*_weights(case), *_terms(("tensor being converted", transit)))
+
+
+def _forward_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
+    """The worse of two moments: the end of the forward pass with its loss, or a layer's backward."""
+    return max(
+        (_at_the_loss(case, layer), _in_a_layers_backward(case, layer)),
+        key=lambda terms: sum(term.size_bytes for term in terms),
+    )
+
+
+def _kept(case: MemoryCase, layer: LayerBytes) -> tuple[str, float]:
+    depth = case.tokens * case.shape.layers
+    if case.recipe.gradient_checkpointing:
+        return "checkpointed layer inputs", depth * layer.input_bytes
+    return "activations", depth * layer.kept_bytes
+
+
+def _at_the_loss(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
+    loss = case.scored_tokens * case.shape.vocab * case.stack.loss_bytes(case.recipe.loss)
+    copies = 2 * (case.shape.linear_params + case.shape.embedding_params) if case.autocasts_weights else 0
+    return _terms(
+        _kept(case, layer),
+        ("logits and loss", loss + case.tokens * _FINAL_NORM_BYTES * case.shape.hidden),
+        ("gradients", case.live_gradient_bytes / case.shards if case.stack.accumulates else 0),
+        ("16-bit weight copies", copies),
+        ("gathered shards", _gathered_bytes(case)),
+    )
+
+
+def _in_a_layers_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
+    checkpointing = case.recipe.gradient_checkpointing
+    one_layer = case.tokens * (layer.backward_bytes + (layer.kept_bytes if checkpointing else 0))
+    in_flight = SHARDED_LAYERS_IN_FLIGHT if case.shards > 1 and checkpointing else 1
+    copied_layers = 1 if checkpointing else case.shape.layers
+    copies = 2 * case.shape.linear_params * copied_layers / case.shape.layers if case.autocasts_weights else 0
+    unpacked = 2 * case.largest_linear_params if case.recipe.weight_dtype == "nf4" else 0
+    name, kept = _kept(case, layer)
+    gradients = case.live_gradient_bytes / case.shards
+    return _terms(
+        (name, kept),
+        ("one layer's backward", in_flight * one_layer),
+        ("gradients", gradients if case.stack.accumulates else max(0.0, gradients - kept)),
+        ("16-bit weight copies", copies),
+        ("unpacked 4-bit matrix", unpacked),
+        ("gathered shards", _gathered_bytes(case)),
+        ("gradient buckets", case.gradient_bytes if case.recipe.sharding == "ddp" and case.gpus > 1 else 0),
+    )
+
+
+def _optimizer_step(case: MemoryCase) -> tuple[MemoryTerm, ...]:
+    gradients = case.live_gradient_bytes / case.shards
+    copies = gradients if case.stack.optimizer_step == "foreach" else 0
+    return _terms(("gradients", gradients), ("copies of the update", copies))
+
+
+def _evaluation(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
+    loss_bytes = min(_EVALUATION_LOSS_BYTES, case.stack.loss_bytes(case.recipe.loss))
+    return _terms(
+        ("one layer", case.tokens * (layer.backward_bytes + 2 * layer.input_bytes)),
+        ("logits and loss", case.scored_tokens * case.shape.vocab * loss_bytes),
+        ("gathered shards", _gathered_bytes(case)),
+    )
+
+
+def _gathered_bytes(case: MemoryCase) -> float:
+    """Full copies of layers, and of embedding and head, beside this card's own shard."""
+    if case.shards == 1:
+        return 0.0
+    layers = SHARDED_LAYERS_IN_FLIGHT * case.shape.linear_params / case.shape.layers
+    return (layers + case.other_params) * case.compute_bytes * (1 - 1 / case.shards)

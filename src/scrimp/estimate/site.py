@@ -1,0 +1,29 @@
+"""Where a job runs, as far as time and money go: what must be waited for and fetched before the first step."""
+
+from dataclasses import dataclass
+
+from scrimp.core.market import ProviderTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """`startup_s` from asking for a machine to a shell on it: 0 here, None when the provider's is not established.
+
+    `download_bytes` is what comes over the network first (model and data; 0 when they lie on disk),
+    `save_bytes_per_s` the rate at which checkpoints are written.
+    """
+
+    startup_s: float | None
+    download_bytes: float
+    save_bytes_per_s: float = 0.5e9
+    rented: bool = True
+
+
+def here(*, download_bytes: float = 0.0) -> Site:
+    """This machine: nothing to wait for."""
+    return Site(startup_s=0.0, download_bytes=download_bytes, rented=False)
+
+
+def rented(terms: ProviderTerms | None, *, download_bytes: float) -> Site:
+    """A machine of a provider."""
+    return Site(startup_s=terms.startup_s if terms else None, download_bytes=download_bytes)

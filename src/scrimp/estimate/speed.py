@@ -1,0 +1,137 @@
+"""How long one pass over a micro-batch takes on a given machine: the one door to the GPU and the CPU model."""
+
+from dataclasses import dataclass
+
+from scrimp.core.market import Device
+from scrimp.core.model import ModelShape
+from scrimp.core.recipe import Recipe
+from scrimp.estimate.activations import mlp_width
+from scrimp.estimate.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
+from scrimp.estimate.cpu_speed import CONSTANTS as CPU
+from scrimp.estimate.cpu_speed import CpuChip, cpu_chip_of, cpu_micro_step_s
+from scrimp.estimate.roofline import Chip, MicroStep, chip_of, four_bit_kind, micro_step_s
+from scrimp.estimate.stack import TRAINER, Stack
+from scrimp.estimate.token_load import TokenLoad, padding_ratio
+from scrimp.estimate.tuning import Tuning, tuning_of
+
+# First-fit decreasing fills micro-batches to about this much of their limit.
+_FILL = 0.95
+# One token at a time reads every weight; eager code launches this long a layer besides.
+_DECODE_LAUNCH_S = 0.0005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """80% interval of measured over forecast time, and what it stands on."""
+
+    low: float
+    high: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Everything that the speed of one recipe on one machine follows from."""
+
+    shape: ModelShape
+    recipe: Recipe
+    tuning: Tuning
+    work: Arithmetic
+    chip: Chip | CpuChip
+    gpus: int
+    stack: Stack
+
+    def pass_s(self, *, tokens: float, scored_tokens: float, context_tokens: float, passes: Passes) -> float:
+        """Seconds of one pass over that many (padded) tokens on each card."""
+        step = MicroStep(
+            tokens=tokens,
+            scored_tokens=scored_tokens,
+            context_tokens=context_tokens,
+            passes=passes,
+            frozen_base=self.tuning.frozen_base,
+            four_bit=four_bit_kind(self.recipe.weight_dtype),
+            sharded_gpus=self.gpus if self.recipe.sharding == "fsdp" else 1,
+            gpus=self.gpus,
+        )
+        if isinstance(self.chip, CpuChip):
+            return cpu_micro_step_s(self.work, step, self.chip, widths=self.shape.hidden + mlp_width(self.shape))
+        return micro_step_s(self.work, step, self.chip, stack=self.stack.speed)
+
+
+def pace_of(shape: ModelShape, recipe: Recipe, device: Device, *, gpus: int, stack: Stack = TRAINER) -> Pace:
+    """Put together a recipe, a model and a machine.
+
+    Raises:
+        ValueError: the device's speed is not established.
+        UnknownNameError, SpecError: the recipe's method is not known or its options are impossible.
+    """
+    on_cpu = device.kind == "cpu"
+    return Pace(
+        shape=shape,
+        recipe=recipe,
+        tuning=tuning_of(shape, recipe.method),
+        work=arithmetic_of(shape),
+        chip=cpu_chip_of(device, recipe.compute_dtype) if on_cpu else chip_of(device, recipe.compute_dtype),
+        gpus=max(1, gpus),
+        stack=stack,
+    )
+
+
+def interval_of(pace: Pace) -> Interval:
+    """How far the step time may be off. Source: rows that the fit never saw, docs/explanation/time.md."""
+    if isinstance(pace.chip, CpuChip):
+        return Interval(low=CPU.low, high=CPU.high, basis="CPU model, measured on one machine")
+    if pace.chip.measured and not pace.shape.experts:
+        return Interval(low=0.65, high=1.35, basis="roofline, graded on published runs of this class of GPU")
+    return Interval(low=0.40, high=1.80, basis="roofline; no run of this class of GPU or model was measured")
+
+
+def step_s(pace: Pace, load: TokenLoad) -> float:
+    """Seconds of a mean optimizer step: its micro-steps, and the exchange of gradients between whole copies."""
+    micro = pace.recipe.micro_batch_tokens
+    rows = load.step_rows
+    # Rows are whole: three rows on two cards take as long as four.
+    cards = rows / -(-rows // pace.gpus) if rows > 0 else 1.0
+    tokens = load.step_tokens / max(1.0, min(cards, pace.gpus))
+    if pace.recipe.layout == "padded":
+        tokens *= padding_ratio(load, step_rows=rows, micro_batch_tokens=micro)
+    micro_steps = max(1.0, tokens / max(load.mean_row_tokens, micro * _FILL, 1.0))
+    share = load.trained_share if pace.recipe.loss == "selected" else 1.0
+    each = pace.pass_s(
+        tokens=tokens / micro_steps,
+        scored_tokens=tokens / micro_steps * share,
+        context_tokens=load.context_tokens,
+        passes=training_passes(frozen_base=pace.tuning.frozen_base, checkpointing=pace.recipe.gradient_checkpointing),
+    )
+    return micro_steps * each + _reduce_s(pace)
+
+
+def evaluation_s(pace: Pace, load: TokenLoad) -> float:
+    """Seconds to score the held-out rows once, spread over all cards, logits where labels are."""
+    tokens = load.eval_tokens / pace.gpus
+    if not tokens:
+        return 0.0
+    passes = max(1.0, tokens / max(load.mean_row_tokens, pace.recipe.micro_batch_tokens * _FILL, 1.0))
+    share = load.trained_share if pace.recipe.loss == "selected" else 1.0
+    each = pace.pass_s(
+        tokens=tokens / passes,
+        scored_tokens=tokens / passes * share,
+        context_tokens=load.context_tokens,
+        passes=EVALUATION,
+    )
+    return passes * each
+
+
+def sampling_s(pace: Pace, tokens: int, *, bytes_each: float) -> float:
+    """Seconds to generate that many tokens one by one: each reads all weights once."""
+    return tokens * (
+        pace.shape.params * bytes_each / pace.chip.bandwidth_bytes_per_s + _DECODE_LAUNCH_S * pace.shape.layers
+    )
+
+
+def _reduce_s(pace: Pace) -> float:
+    """Once a step, whole copies add up their gradients (ring: twice the bytes over the slowest link)."""
+    if pace.recipe.sharding != "ddp" or pace.gpus == 1 or isinstance(pace.chip, CpuChip):
+        return 0.0
+    gradient_bytes = pace.tuning.trainable_params * 4.0
+    return 2 * gradient_bytes * (pace.gpus - 1) / pace.gpus / pace.chip.link_bytes_per_s
