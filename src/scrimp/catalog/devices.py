@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from scrimp.catalog.names import keys_of, squeeze, stands_for
 from scrimp.catalog.table import Row, read_rows, read_text
-from scrimp.core.errors import nearest, unknown_name
+from scrimp.core.errors import UnknownNameError, nearest, unknown_name
 from scrimp.core.market import Device
 from scrimp.core.units import GB, GIB, TFLOPS
 
@@ -36,13 +36,13 @@ DEVICE_CLASSES = (
     "amd_cdna3",
     "amd_cdna4",
     "gaudi",
-    "cpu",
 )
 # Where no nvidia-smi total was seen: cards with ECC on GDDR6 give up a sixteenth (T4, L4, A10, L40S), the others less.
 USABLE_SHARE = 0.94
 MEMORY_NOMINAL = "memory is nominal x 0.94: no driver total was seen"
 RATE_UNVERIFIED = "tensor rate not verified by a source"
 TABLE = "gpus.csv"
+UNSUITED = "unmapped_gpus.csv"
 LIST_COMMAND = "list all: scrimp gpus"
 
 _COLUMNS = (
@@ -118,12 +118,25 @@ def find_device(name: str, *, provider: str | None = None, note: Callable[[str],
         return table.devices[of_provider]
     found = table.names.common.get(key) or next((n for n in table.devices if stands_for(name, n)), None)
     if found is None:
+        if squeeze(name) in unsuited_gpus():
+            raise UnknownNameError(
+                what=f'GPU "{name}" is rented out but not in the catalogue: {unsuited_gpus()[squeeze(name)]}',
+                expected="a card that can train",
+                next_step=LIST_COMMAND,
+            )
         raise unknown_name("GPU", name, _suggestions(table), list_command=LIST_COMMAND)
     if note and key != squeeze(found):
         others = _others(table, name, found=found)
         if others:
             note(f'"{name}" is read as {found}; also of that name: {", ".join(others)}')
     return table.devices[found]
+
+
+@lru_cache(maxsize=1)
+def unsuited_gpus() -> Mapping[str, str]:
+    """GPUs that are rented out and have no row here, by the key of their name, with the reason."""
+    rows = read_rows(read_text(UNSUITED), where=UNSUITED, columns=("gpu", "reason", "checked"))
+    return {squeeze(row.required("gpu")): row.required("reason") for row in rows}
 
 
 def match_devices(name: str, *, note: Callable[[str], None] | None = None) -> tuple[Device, ...]:

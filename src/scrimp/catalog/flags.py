@@ -28,7 +28,7 @@ PRICE_FLAGS: Mapping[str, PriceFlag] = MappingProxyType(
         "stale": PriceFlag(word="stale", meaning="list price of 2025-02-24, not seen since", doubtful=True),
         "spot_floor": PriceFlag(
             word="floor",
-            meaning="spot at a tenth of on-demand is AWS's placeholder in regions without demand: no proof of capacity",
+            meaning="spot at a tenth of on-demand or less, a placeholder in regions without demand: proves no capacity",
             markets=("spot",),
             doubtful=True,
         ),

@@ -9,10 +9,10 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from scrimp.catalog.devices import device_table, match_devices
+from scrimp.catalog.devices import device_table, match_devices, unsuited_gpus
 from scrimp.catalog.flags import PRICE_FLAGS
 from scrimp.catalog.snapshot import Snapshot, UnmappedRows, parse_snapshot
-from scrimp.catalog.table import read_rows, read_text
+from scrimp.catalog.table import read_text
 from scrimp.catalog.terms import provider_terms
 from scrimp.core.errors import unknown_name
 from scrimp.core.job import Tier
@@ -21,13 +21,13 @@ from scrimp.core.units import DAY_S
 
 SortKey = Literal["price", "gpu-price", "memory-price", "memory", "gpu", "provider", "age"]
 TABLE = "gpu_prices.csv"
-REASONS = "unmapped_gpus.csv"
 # Required by the licence of the per-GPU list prices; every place that shows prices shows this line.
 ATTRIBUTION = (
     "GPU rental price data by gpurentalprices.com (https://gpurentalprices.com), "
     "CC BY 4.0 (https://creativecommons.org/licenses/by/4.0/)"
 )
 LIST_COMMAND = "list all: scrimp offers --limit 0"
+_DAYS_A_YEAR = 365.25
 
 Test = Callable[[Offer], bool]
 
@@ -75,13 +75,26 @@ def unmapped() -> tuple[UnmappedRows, ...]:
 @lru_cache(maxsize=1)
 def snapshot() -> Snapshot:
     """The shipped price file, parsed once."""
-    reasons = {row.required("gpu"): row.required("reason") for row in read_rows(read_text(REASONS), where=REASONS)}
-    return parse_snapshot(read_text(TABLE), where=TABLE, table=device_table(), reasons=reasons)
+    return parse_snapshot(read_text(TABLE), where=TABLE, table=device_table(), reasons=unsuited_gpus())
 
 
 def price_age_days(offer: Offer, *, today: date) -> int | None:
     """Days since the price was seen; None when the price carries no date."""
     return None if offer.price_date is None else (today - offer.price_date).days
+
+
+def age_words(days: int | None, *, short: bool = False) -> str:
+    """`today`, `1 day`, `3 months`, `1.8 years`, short `1 d`, `3 mo`, `1.8 y`; `undated` for a price without a date."""
+    if days is None:
+        return "undated"
+    if days < 1:
+        return "today"
+    if days < 60:
+        return f"{days} d" if short else f"{days} day{'' if days == 1 else 's'}"
+    years = days / _DAYS_A_YEAR
+    if years < 1.5:
+        return f"{12 * years:.0f} {'mo' if short else 'months'}"
+    return f"{years:.1f} {'y' if short else 'years'}"
 
 
 def select(found: Iterable[Offer], query: OfferQuery) -> tuple[Offer, ...]:

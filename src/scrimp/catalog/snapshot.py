@@ -63,7 +63,7 @@ class CardName(NamedTuple):
 
 
 def parse_snapshot(text: str, *, where: str, table: DeviceTable, reasons: Mapping[str, str]) -> Snapshot:
-    """Every offer of the CSV text. `reasons` says why a GPU has no row in the device table.
+    """Every offer of the CSV text. `reasons` says, by the key of its name, why a GPU has no row in the device table.
 
     A blank on-demand price is a price that is not known and stays as None; a blank spot price is no spot offer.
 
@@ -218,7 +218,7 @@ def _unmapped(found: Mapping[CardName, int], *, reasons: Mapping[str, str]) -> t
             memory_gib=float(memory_gib),
             providers=tuple(sorted(by_provider)),
             rows=sum(by_provider.values()),
-            reason=reasons.get(gpu, "no card of that name, form and memory in gpus.csv"),
+            reason=reasons.get(squeeze(gpu), "no card of that name, form and memory in gpus.csv"),
         )
         for (gpu, memory_gib), by_provider in sorted(gathered.items())
     )

@@ -4,12 +4,17 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from scrimp.core.errors import ScrimpError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
+
+# Blanks between two columns of a table.
+COLUMN_GAP = 2
 
 
 def stdout_console(*, piped_width: int | None = None) -> "Console":
@@ -42,6 +47,56 @@ def print_renderables(*items: "RenderableType", console: "Console | None" = None
     console = console or stdout_console()
     for item in items:
         console.print(item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a fitted table: its heading, its cells, and the order in which it gives way (0: never).
+
+    `shrinks_to` is how many characters a cell may be cut down to before the column gives way altogether.
+    """
+
+    heading: str
+    cells: Sequence[str]
+    justify: Literal["left", "right"] = "left"
+    gives_way: int = 0
+    shrinks_to: int | None = None
+
+    @property
+    def natural_width(self) -> int:
+        """The longest cell, heading included."""
+        from rich.cells import cell_len
+
+        return max(cell_len(text) for text in (self.heading, *self.cells))
+
+
+def fitted_table(columns: Sequence[Column], *, width: int) -> "tuple[Table, tuple[str, ...]]":
+    """One line a row in `width` characters, and the headings of the columns that had to go for it.
+
+    Cells are cut first, where a column allows it; then whole columns go, the highest `gives_way` first.
+    """
+    from rich.table import Table
+
+    shown = list(columns)
+    while _least_width(shown) > width and any(column.gives_way for column in shown):
+        shown.remove(max(shown, key=lambda column: column.gives_way))
+    spare = width - _least_width(shown)
+    table = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold")
+    for column in shown:
+        grown = min(column.natural_width, _least(column) + max(0, spare))
+        spare -= grown - _least(column)
+        table.add_column(column.heading, justify=column.justify, no_wrap=True, overflow="ellipsis", width=grown)
+    for cells in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*(_escape(cell) for cell in cells))
+    return table, tuple(column.heading for column in columns if column not in shown)
+
+
+def _least(column: Column) -> int:
+    return column.natural_width if column.shrinks_to is None else min(column.natural_width, column.shrinks_to)
+
+
+def _least_width(columns: Sequence[Column]) -> int:
+    return sum(_least(column) for column in columns) + COLUMN_GAP * (len(columns) - 1)
 
 
 def print_note(text: str) -> None:
