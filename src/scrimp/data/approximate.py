@@ -70,4 +70,4 @@ def _sizes(row: DataRow, options: EncodeOptions) -> tuple[int, int]:
 
 
 def _tokens(text: str) -> int:
-    return round(len(text.encode("utf-8", "surrogatepass")) / BYTES_PER_TOKEN)
+    return round(len(text.encode()) / BYTES_PER_TOKEN)

@@ -74,15 +74,19 @@ def read_content(spec: DataSpec, *, base: Path) -> DataContent:
 
 
 def content_key(content: Content) -> bytes:
-    """A hash of what a row says; equal rows have equal keys, whatever their other columns hold."""
+    """A hash of what a row says; equal rows have equal keys, whatever their other columns hold.
+
+    Raises:
+        UnicodeEncodeError: the text holds half a surrogate pair, which no tokenizer takes.
+    """
     digest = blake2b(digest_size=16)
     if isinstance(content, str):
-        digest.update(content.encode("utf-8", "surrogatepass"))
+        digest.update(content.encode())
     else:
         for message in content.messages:
             extra = repr(sorted(message.extra.items())) if message.extra else ""
             for part in (message.role, message.content, extra):
-                data = part.encode("utf-8", "surrogatepass")
+                data = part.encode()
                 digest.update(len(data).to_bytes(8, "big"))
                 digest.update(data)
     return digest.digest()
@@ -167,9 +171,18 @@ class _Sorter:
 
     def _data_row(self, row: SourceRow, *, number: int) -> DataRow:
         content = self.shape.content(row)
+        try:
+            key = content_key(content)
+        except UnicodeEncodeError as error:
+            around = error.object[max(0, error.start - 20) : error.start + 20].encode("ascii", "backslashreplace")
+            raise DataError(
+                what=f"{row.place} holds half a surrogate pair, a broken emoji most likely: {around.decode()}",
+                expected="text that is valid Unicode",
+                next_step="repair or leave out that row",
+            ) from error
         for tag, role in self.shape.roles(row):
             self.roles[tag if tag == role else f"{tag} as {role}"] = None
-        return DataRow(number=number, place=row.place, content=content, key=content_key(content))
+        return DataRow(number=number, place=row.place, content=content, key=key)
 
 
 def _peek(rows: Iterator[SourceRow]) -> tuple[list[SourceRow], Iterator[SourceRow]]:

@@ -89,7 +89,7 @@ class ChatTemplate:
         return {
             **self.variables,
             "messages": [_with_reasoning(message) for message in messages],
-            "tools": list(tools),
+            "tools": list(tools) or None,
             "documents": None,
             "add_generation_prompt": generation_prompt,
         }

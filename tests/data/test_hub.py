@@ -1,0 +1,68 @@
+"""Data sets of the hub: loaded when no such path exists; errors that say what to type."""
+
+import pytest
+
+from scrimp.core.errors import DataError, NetworkError
+from scrimp.data.hub import HubSource
+from scrimp.data.source import open_source, sha256_of
+
+
+def loader(name, config):
+    assert (name, config) == ("owner/name", "small")
+    return {"train": [{"text": "a"}, {"text": "b"}], "test": [{"text": "c"}]}
+
+
+def test_rows_come_with_their_split_and_place(tmp_path):
+    source = open_source("owner/name:small", base=tmp_path, load=loader)
+    assert isinstance(source, HubSource)
+    rows = list(source.rows())
+    assert [(row.split, row.values["text"], str(row.place)) for row in rows] == [
+        ("train", "a", "owner/name:small[train], row 1"),
+        ("train", "b", "owner/name:small[train], row 2"),
+        ("test", "c", "owner/name:small[test], row 1"),
+    ]
+    assert len(sha256_of(source)) == 64
+
+
+def test_a_path_of_that_name_goes_first(tmp_path):
+    (tmp_path / "owner" / "name").mkdir(parents=True)
+    (tmp_path / "owner" / "name" / "a.jsonl").write_text('{"text": "here"}\n', encoding="utf-8")
+    source = open_source("owner/name", base=tmp_path, load=loader)
+    assert [row.values["text"] for row in source.rows()] == ["here"]
+
+
+def test_a_misspelt_file_is_no_hub_id(tmp_path):
+    with pytest.raises(DataError, match="no file or folder"):
+        open_source("folder/train.jsonl", base=tmp_path, load=loader)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match="no file or folder"):
+        open_source("folder/rows", base=tmp_path, load=loader)
+
+
+def test_without_network_the_error_says_what_to_type(tmp_path):
+    def offline(name, config):
+        raise ConnectionError("Couldn't reach 'owner/name' on the Hub")
+
+    with pytest.raises(NetworkError) as caught:
+        open_source("owner/name", base=tmp_path, load=offline)
+    assert caught.value.exit_code == 11
+    assert "owner/name" in caught.value.what
+    assert "datasets.load_dataset('owner/name')" in caught.value.next_step
+
+
+def test_a_missing_configuration_is_explained(tmp_path):
+    def choosy(name, config):
+        raise ValueError("Config name is missing.\nPlease pick one among: ['en', 'fr']")
+
+    with pytest.raises(DataError) as caught:
+        open_source("owner/name", base=tmp_path, load=choosy)
+    assert "['en', 'fr']" in caught.value.what
+    assert "owner/name:CONFIG" in caught.value.next_step
+
+
+def test_a_mistake_in_the_program_is_not_taken_for_a_missing_network(tmp_path):
+    def wrong(name, config):
+        raise AttributeError("oops")
+
+    with pytest.raises(AttributeError):
+        open_source("owner/name", base=tmp_path, load=wrong)
