@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 
 @lru_cache(maxsize=64)
-def _adapter(kind: Any) -> Any:
+def adapter(kind: Any) -> Any:
+    """pydantic's validator of a dataclass, built once."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -21,7 +22,7 @@ def _adapter(kind: Any) -> Any:
 
 def dump(noun: object) -> dict[str, Any]:
     """A noun as JSON-ready values: Decimals and dates as text, tuples as lists."""
-    return _adapter(type(noun)).dump_python(noun, mode="json")
+    return adapter(type(noun)).dump_python(noun, mode="json")
 
 
 def load(kind: type[T], values: Mapping[str, Any], *, where: str) -> T:
@@ -33,7 +34,7 @@ def load(kind: type[T], values: Mapping[str, Any], *, where: str) -> T:
     from pydantic import ValidationError
 
     try:
-        return _adapter(kind).validate_python(values)
+        return adapter(kind).validate_python(values)
     except ValidationError as error:
         lines = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
         raise SpecError(
@@ -45,7 +46,7 @@ def load(kind: type[T], values: Mapping[str, Any], *, where: str) -> T:
 
 def dump_json(noun: object, *, indent: int | None = None) -> str:
     """A noun as JSON text."""
-    return _adapter(type(noun)).dump_json(noun, indent=indent).decode()
+    return adapter(type(noun)).dump_json(noun, indent=indent).decode()
 
 
 def load_json(kind: type[T], text: str | bytes, *, where: str) -> T:
