@@ -64,11 +64,11 @@ CARDS = {
 CPU = device("CPU", kind="cpu", vendor="Intel", memory_bytes=32 * GIB, bf16_flops=1e12, supports_bf16=False)
 
 
-def offer(gpu: str = "RTX4090", price: str | None = "0.40", **changes: object) -> Offer:
+def offer(card: str = "RTX4090", price: str | None = "0.40", **changes: object) -> Offer:
     """One card at vast on demand unless told otherwise."""
     base = Offer(
-        provider="vast", tier="marketplace", region="any", instance_type=f"1x{gpu}", gpu=gpu, gpu_form="",
-        gpu_count=1.0, gpu_memory_bytes=CARDS[gpu].memory_bytes if gpu in CARDS else 0, vcpus=None,
+        provider="vast", tier="marketplace", region="any", instance_type=f"1x{card}", gpu=card, gpu_form="",
+        gpu_count=1.0, gpu_memory_bytes=CARDS[card].memory_bytes if card in CARDS else 0, vcpus=None,
         host_memory_bytes=None, market="on_demand", price_usd_per_hour=None if price is None else Decimal(price),
         price_source="test", price_date=date(2026, 8, 1),
     )  # fmt: skip
@@ -98,7 +98,8 @@ def workload(**changes: object) -> Workload:
 
 def facts(*offers: Offer, local: bool = False) -> MarketFacts:
     """A market of these offers."""
-    return MarketFacts(offers=offers, devices=CARDS, today=TODAY, local=(CPU, LOCAL_OFFER) if local else None)
+    here = {"local_device": CPU, "local_offers": (LOCAL_OFFER,)} if local else {}
+    return MarketFacts(offers=offers, devices=CARDS, today=TODAY, **here)
 
 
 class FakeForecaster:
@@ -142,7 +143,7 @@ class FakeForecaster:
             parts=(TimePart(name="steps", duration_s=train), TimePart(name="start", duration_s=300.0)),
         )  # fmt: skip
 
-    def money(self, time: TimeForecast, offer: Offer) -> MoneyForecast | None:
+    def money(self, time: TimeForecast, recipe, offer: Offer) -> MoneyForecast | None:
         """Price times time; nothing is preempted here."""
         if offer.price_usd_per_hour is None:
             return None

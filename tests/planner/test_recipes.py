@@ -140,7 +140,7 @@ def test_cards_share_a_step(fakes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "qlora", "card": "Gaudi2"}, "bitsandbytes"),
+        ({"method": "qlora", "card": "Gaudi2"}, "a software stack of its own"),
         ({"training": {"precision": "bf16"}, "card": "T4"}, "no bf16 in hardware"),
         ({"gpus": 8, "training": {"batch_rows": 4}}, "4 rows a step cannot be split over 8 cards"),
         ({"method": "full", "training": {"precision": "fp16"}, "card": "T4", "gpus": 1}, None),

@@ -1,10 +1,8 @@
 """Choose: from everything that fits to the order of preference, the front of money against time, and the reasons."""
 
-from collections.abc import Iterable
-
-from scrimp.core.job import Objective
-from scrimp.core.plan import Candidate, PlanSet
-from scrimp.planner.limits import cost_usd, duration_s, judge, pareto_front, tie_break
+from scrimp.core.plan import PlanSet
+from scrimp.planner.limits import judge
+from scrimp.planner.order import in_order, pareto_front
 from scrimp.planner.question import Forecaster, MarketFacts, Workload
 from scrimp.planner.remedies import find_remedies
 from scrimp.planner.search import search
@@ -34,10 +32,3 @@ def choose(workload: Workload, facts: MarketFacts, forecaster: Forecaster) -> Pl
         considered_offers=found.considered_offers,
         prices=found.prices,
     )
-
-
-def in_order(candidates: Iterable[Candidate], objective: Objective) -> tuple[Candidate, ...]:
-    """Cheapest first (or fastest first), ties broken by the other, then by name."""
-    if objective == "fastest":
-        return tuple(sorted(candidates, key=lambda c: (duration_s(c), cost_usd(c), tie_break(c))))
-    return tuple(sorted(candidates, key=lambda c: (cost_usd(c), duration_s(c), tie_break(c))))

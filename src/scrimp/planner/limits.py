@@ -10,6 +10,7 @@ from scrimp.core.estimate import Estimate
 from scrimp.core.job import LimitsSpec
 from scrimp.core.plan import Candidate, Rejected
 from scrimp.core.units import format_duration, format_usd
+from scrimp.planner.order import cost_usd, duration_s, tie_break
 from scrimp.planner.question import machine_of
 
 # An interval of a forecast covers 80%: its ends are 1.2816 standard deviations from the middle of a normal.
@@ -23,22 +24,6 @@ class Judged:
     within: tuple[Candidate, ...]
     beyond: tuple[Candidate, ...]
     rejected: tuple[Rejected, ...]
-
-
-def cost_usd(candidate: Candidate) -> Decimal:
-    """The bill's value.
-
-    Raises:
-        ValueError: the price is unknown; such a candidate has no place in a comparison.
-    """
-    if candidate.money is None:
-        raise ValueError(f"{candidate.offer.instance_type} has no known price")
-    return candidate.money.total_usd.value
-
-
-def duration_s(candidate: Candidate) -> float:
-    """The whole job's wall-clock time."""
-    return candidate.time.total_s.value
 
 
 def judge(candidates: Iterable[Candidate], limits: LimitsSpec) -> Judged:
@@ -73,21 +58,6 @@ def chance_over(forecast: Estimate[float] | Estimate[Decimal], limit: float | De
         return float(value > limit)
     spread = abs(math.log(end / value)) / _Z_OF_80_PERCENT
     return 0.5 * math.erfc(math.log(limit / value) / spread / math.sqrt(2))
-
-
-def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Those that no other candidate beats in money and in time, from the cheapest to the fastest."""
-    front: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda c: (cost_usd(c), duration_s(c), tie_break(c))):
-        if not front or duration_s(candidate) < duration_s(front[-1]):
-            front.append(candidate)
-    return tuple(front)
-
-
-def tie_break(candidate: Candidate) -> tuple[str, ...]:
-    """Provider, region, instance, market, method: equal plans always come in the same order."""
-    offer = candidate.offer
-    return (offer.provider, offer.region, offer.instance_type, offer.market, candidate.recipe.method.name, offer.gpu)
 
 
 def _over_budget(over: Sequence[Candidate], limits: LimitsSpec) -> tuple[Rejected, ...]:

@@ -41,19 +41,26 @@ def sift(market: MarketSpec, facts: MarketFacts) -> Sifted:
     Raises:
         UnknownNameError: a GPU, provider, region or tier in the filters that nothing carries.
     """
-    offers, devices = _reachable(market, facts)
-    sieves = (*_filters(market, facts), *_impossible(devices))
+    offers = _reachable(market, facts)
+
+    def device_of(offer: Offer) -> Device | None:
+        return facts.local_device if offer.market == "local" else facts.devices.get(offer.gpu)
+
+    sieves = (*_filters(market, facts), *_impossible(device_of))
     held: Counter[tuple[RejectionKind, str, str]] = Counter()
-    kept: dict[tuple[str, float], list[Offer]] = {}
+    kept: dict[tuple[bool, str, float], list[Offer]] = {}
     for offer in offers:
         sieve = next((sieve for sieve in sieves if sieve.rejects(offer)), None)
         if sieve is not None:
             held[sieve.kind, *sieve.words(offer)] += 1
         else:
-            kept.setdefault((offer.gpu, offer.gpu_count), []).append(offer)
-    machines = {
-        Machine(device=devices[gpu], gpus=max(1, int(count))): tuple(kept[gpu, count]) for gpu, count in sorted(kept)
-    }
+            kept.setdefault((offer.market == "local", offer.gpu, offer.gpu_count), []).append(offer)
+    machines: dict[Machine, tuple[Offer, ...]] = {}
+    for _, group in sorted(kept.items()):
+        device = device_of(group[0])
+        if device is not None:
+            machine = Machine(device=device, gpus=max(1, int(group[0].gpu_count)))
+            machines[machine] = (*machines.get(machine, ()), *group)
     return Sifted(
         machines=machines,
         rejected=tuple(
@@ -80,17 +87,15 @@ def price_age(offers: Iterable[Offer]) -> PriceAge:
     )
 
 
-def _reachable(market: MarketSpec, facts: MarketFacts) -> tuple[tuple[Offer, ...], Mapping[str, Device]]:
-    """The offers of the places that `market.where` allows, and the devices behind them."""
-    offers = () if market.where == "local" else facts.offers
-    if market.where == "cloud" or facts.local is None:
-        return offers, facts.devices
-    device, offer = facts.local
-    return (*offers, offer), {**facts.devices, offer.gpu: device}
+def _reachable(market: MarketSpec, facts: MarketFacts) -> tuple[Offer, ...]:
+    """The offers of the places that `market.where` allows."""
+    rented = () if market.where == "local" else facts.offers
+    here = () if market.where == "cloud" or facts.local_device is None else facts.local_offers
+    return (*rented, *here)
 
 
 def _filters(market: MarketSpec, facts: MarketFacts) -> Iterator[_Sieve]:
-    """The user's own filters. They speak of rented machines; `market.where` alone decides about this one."""
+    """The user's own filters. All but the number of cards speak of rented machines alone."""
     allowed: dict[str, tuple[Market, ...]] = {"only": ("spot",), "never": ("on_demand",)}
     query = OfferQuery(
         gpus=market.gpus,
@@ -105,7 +110,8 @@ def _filters(market: MarketSpec, facts: MarketFacts) -> Iterator[_Sieve]:
     )
     words = _filter_words(market)
     for name, meets in filters(facts.offers, query).items():
-        yield _Sieve(kind="filtered", rejects=_rented_and_not(meets), words=_always(words[name]))
+        here_too = name == "max-gpus"
+        yield _Sieve(kind="filtered", rejects=_unless(meets, here_too=here_too), words=_always(words[name]))
 
 
 def _filter_words(market: MarketSpec) -> Mapping[str, tuple[str, str]]:
@@ -126,11 +132,11 @@ def _filter_words(market: MarketSpec) -> Mapping[str, tuple[str, str]]:
     }
 
 
-def _impossible(devices: Mapping[str, Device]) -> tuple[_Sieve, ...]:
+def _impossible(device_of: Callable[[Offer], Device | None]) -> tuple[_Sieve, ...]:
     """What cannot be planned for anyone: slices of a card, cards without figures, prices that are not known."""
 
     def without_figures(offer: Offer) -> bool:
-        device = devices.get(offer.gpu)
+        device = device_of(offer)
         return device is None or device.bandwidth_bytes_per_s is None or not (device.bf16_flops or device.fp32_flops)
 
     def doubt(offer: Offer) -> str:
@@ -168,5 +174,6 @@ def _always(words: tuple[str, str]) -> Callable[[Offer], tuple[str, str]]:
     return lambda offer: words
 
 
-def _rented_and_not(meets: Callable[[Offer], bool]) -> Callable[[Offer], bool]:
-    return lambda offer: offer.market != "local" and not meets(offer)
+def _unless(meets: Callable[[Offer], bool], *, here_too: bool) -> Callable[[Offer], bool]:
+    """A filter turned into a sieve; those on the market do not speak of this machine."""
+    return lambda offer: (here_too or offer.market != "local") and not meets(offer)

@@ -1,14 +1,14 @@
 """What planning starts from: the job with its counts, the machines there are, and whoever forecasts."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol
 
 from scrimp.core.data import DataProfile, StepPlan
 from scrimp.core.forecast import EnergyForecast, MemoryForecast, MoneyForecast, TimeForecast
 from scrimp.core.job import JobSpec
-from scrimp.core.market import Device, Offer
+from scrimp.core.market import Device, GridFactor, Offer, ProviderTerms
 from scrimp.core.model import ModelShape
 from scrimp.core.plan import Candidate
 from scrimp.core.recipe import Recipe
@@ -22,6 +22,11 @@ class Workload:
     shape: ModelShape
     profile: DataProfile
     steps: StepPlan
+
+    @property
+    def counted(self) -> bool:
+        """Whether tokens were counted with the model's tokenizer, and not estimated from the text."""
+        return self.profile.token_basis.startswith("counted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +49,19 @@ def machine_of(candidate: Candidate) -> Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketFacts:
-    """All machines that may be considered. `local` is the machine that asks, when it may be used."""
+    """All machines that may be considered.
+
+    `terms` are those of providers by name, `grid` gives carbon and overhead of (provider, region). `local_offers` are
+    the ways to use the machine that asks (one card of it, all of them), made of `local_device`.
+    """
 
     offers: tuple[Offer, ...]
     devices: Mapping[str, Device]
     today: date
-    local: tuple[Device, Offer] | None = None
+    terms: Mapping[str, ProviderTerms] = field(default_factory=dict[str, ProviderTerms])
+    grid: Callable[[str, str], GridFactor] | None = None
+    local_device: Device | None = None
+    local_offers: tuple[Offer, ...] = ()
 
 
 class Forecaster(Protocol):
@@ -67,7 +79,7 @@ class Forecaster(Protocol):
         """Wall-clock time of the whole job; of the offer only provider and market matter."""
         ...
 
-    def money(self, time: TimeForecast, offer: Offer) -> MoneyForecast | None:
+    def money(self, time: TimeForecast, recipe: Recipe, offer: Offer) -> MoneyForecast | None:
         """The bill, None when the price is unknown."""
         ...
 

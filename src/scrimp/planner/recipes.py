@@ -23,8 +23,8 @@ _STORED: dict[ComputeDtype, tuple[WeightDtype, ...]] = {
     "fp16": ("fp16", "fp32", "nf4", "int8"),
     "fp32": ("fp32", "nf4", "int8"),
 }
-# bitsandbytes 0.50, README, table of accelerators: 4-bit on NVIDIA, AMD and CPUs; Gaudi only partially.
-_FOUR_BIT_VENDORS = ("NVIDIA", "AMD")
+# PyTorch's cuda device covers both; Gaudi needs Optimum-Habana, TPUs need XLA.
+_GPU_VENDORS = ("NVIDIA", "AMD")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,11 @@ class Unfit:
     kind: RejectionKind
     reason: str
     need_bytes: float | None = None
+
+    @property
+    def excess_ratio(self) -> float:
+        """Need over what the card has; 0 when it is not memory that is missing."""
+        return (self.need_bytes or 0.0) / max(1, self.machine.device.memory_bytes)
 
     def rejected(self, offers: int) -> Rejected:
         """As a class of offers that were left out."""
@@ -141,8 +146,10 @@ def _refusal(workload: Workload, choice: MethodChoice, machine: Machine) -> str:
     device, training = machine.device, workload.spec.training
     method = methods.get(choice.name)
     compute = compute_dtype(workload, machine)
-    if device.kind == "gpu" and "nf4" in method.weight_dtypes and device.vendor not in _FOUR_BIT_VENDORS:
-        return f"4-bit weights need bitsandbytes, which does not train on {device.vendor} {device.architecture}"
+    if device.kind == "gpu" and device.vendor not in _GPU_VENDORS:
+        return f"{device.vendor} {device.architecture} needs a software stack of its own; NVIDIA, AMD and CPUs train"
+    if compute == "fp32" and not device.fp32_flops:
+        return "its fp32 speed is not established, and the spec asks for it (training.precision)"
     if compute == "bf16" and not device.supports_bf16:
         return "no bf16 in hardware, and the spec asks for it (training.precision)"
     if compute == "fp16" and device.kind == "cpu":

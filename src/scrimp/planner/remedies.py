@@ -10,15 +10,18 @@ from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from scrimp import methods
+from scrimp.core.errors import NoPlanError
 from scrimp.core.job import JobSpec, LimitsSpec, MarketSpec, MethodChoice
-from scrimp.core.plan import Candidate, Remedy
+from scrimp.core.plan import Candidate, PlanSet, Rejected, Remedy
 from scrimp.core.units import HOUR_S, MINUTE_S, format_duration, format_usd
-from scrimp.planner.limits import cost_usd, duration_s, judge, tie_break
+from scrimp.planner.limits import judge
+from scrimp.planner.order import cost_usd, duration_s, in_order, is_tight, tie_break
 from scrimp.planner.question import Forecaster, MarketFacts, Workload
 from scrimp.planner.recipes import method_choices
 from scrimp.planner.search import search
 
 _MOST_REMEDIES = 6
+_MOST_REASONS = 6
 _MORE_CARDS = (8, 16)
 _CENT = Decimal("0.01")
 # Filters of the market by their neutral value, in words.
@@ -63,6 +66,34 @@ def find_remedies(
     return (*_higher_limits(spec, beyond), *proven)[:_MOST_REMEDIES]
 
 
+def no_plan_error(plans: PlanSet) -> NoPlanError:
+    """Why there is no plan, and each remedy with its price, as an error that the command line can show."""
+    limits = plans.spec.limits
+    broken = [item for item in plans.rejected if item.kind in ("over_budget", "past_deadline")]
+    closest = broken or [item for item in plans.rejected if item.kind != "dominated"]
+    wanted = [
+        *([f"at most {format_usd(limits.budget_usd)}"] if limits.budget_usd is not None else []),
+        *([f"at most {format_duration(limits.deadline_s)}"] if limits.deadline_s is not None else []),
+    ]
+    why = "what fits breaks the limits" if broken else "nothing fits"
+    lines = [f"{item.subject} ({item.offers}): {item.reason}" for item in _one_of_each(closest)]
+    head = f"no plan for {plans.model_shape.name} among {plans.considered_offers:,} offers: {why}"
+    return NoPlanError(
+        what="\n  ".join([head, *lines[:_MOST_REASONS]]),
+        expected=" and ".join(wanted) or "a machine, among those that the spec allows, that holds the job",
+        next_step="\n  ".join(["one of these", *map(remedy_words, plans.remedies)])
+        if plans.remedies
+        else "a smaller model: nothing in the catalogue holds this one with the methods there are",
+    )
+
+
+def remedy_words(remedy: Remedy) -> str:
+    """`$0.41 in 2.10 h  qlora instead of lora: method.name=qlora`."""
+    cost = "price unknown" if remedy.cost_usd is None else format_usd(remedy.cost_usd)
+    time = "" if remedy.duration_s is None else f" in {format_duration(remedy.duration_s)}"
+    return f"{cost}{time}  {remedy.change}"
+
+
 def overrides(old: JobSpec, new: JobSpec) -> str:
     """What to type after the spec's path to turn one spec into the other: `market.gpus=[] limits.budget=8.21`."""
     words: list[str] = []
@@ -86,8 +117,7 @@ def _proven(change: Change, old: JobSpec, candidates: Sequence[Candidate], *, ma
     """The remedy with its best plan, within the limits if there is one; None when the change does not help."""
     judged = judge(candidates, old.limits)
     if judged.within:
-        best = min(judged.within, key=lambda c: (cost_usd(c), duration_s(c), tie_break(c)))
-        return _remedy(change, old, best)
+        return _remedy(change, old, in_order(judged.within, old.market.objective)[0])
     if not judged.beyond or not may_raise_limits:
         return None
     best = _least_beyond(judged.beyond, old.limits)
@@ -109,9 +139,9 @@ def _higher_limits(spec: JobSpec, beyond: Sequence[Candidate]) -> Iterator[Remed
     in_budget = [c for c in beyond if limits.budget_usd is None or cost_usd(c) <= limits.budget_usd]
     chosen: list[Candidate] = []
     if in_time:
-        chosen.append(min(in_time, key=lambda c: (cost_usd(c), duration_s(c), tie_break(c))))
+        chosen.append(in_order(in_time, "cheapest")[0])
     if in_budget:
-        chosen.append(min(in_budget, key=lambda c: (duration_s(c), cost_usd(c), tie_break(c))))
+        chosen.append(in_order(in_budget, "fastest")[0])
     if beyond and not chosen:
         chosen.append(_least_beyond(beyond, limits))
     for candidate in chosen:
@@ -128,7 +158,7 @@ def _least_beyond(candidates: Sequence[Candidate], limits: LimitsSpec) -> Candid
         time = duration_s(candidate) / limits.deadline_s if limits.deadline_s else 0.0
         return max(money, time)
 
-    return min(candidates, key=lambda c: (factor(c), cost_usd(c), duration_s(c), tie_break(c)))
+    return min(candidates, key=lambda c: (is_tight(c), factor(c), cost_usd(c), duration_s(c), tie_break(c)))
 
 
 def _raised(limits: LimitsSpec, candidate: Candidate) -> LimitsSpec:
@@ -211,6 +241,14 @@ def _everything(spec: JobSpec) -> Change:
         words="all methods on all machines",
         spec=replace(spec, market=market, training=training, method=MethodChoice()),
     )
+
+
+def _one_of_each(rejected: Iterable[Rejected]) -> list[Rejected]:
+    """The first, nearest class of every kind and method, so that each says its own."""
+    seen: dict[tuple[str, str], Rejected] = {}
+    for item in rejected:
+        seen.setdefault((item.kind, item.subject.rpartition(", ")[2]), item)
+    return list(seen.values())
 
 
 def _typed(value: Any) -> str:

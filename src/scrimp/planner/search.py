@@ -32,7 +32,7 @@ def search(workload: Workload, facts: MarketFacts, forecaster: Forecaster) -> Fo
     """
     sifted = sift(workload.spec.market, facts)
     candidates: list[Candidate] = []
-    unfit: list[Rejected] = []
+    unfit: list[tuple[float, Rejected]] = []
     best = {machine: cheapest_of_each(offers, facts.today) for machine, offers in sifted.machines.items()}
     for choice in method_choices(workload.spec.method):
         for machine, offers in sifted.machines.items():
@@ -40,11 +40,12 @@ def search(workload: Workload, facts: MarketFacts, forecaster: Forecaster) -> Fo
             if isinstance(found, Fit):
                 candidates += [made for offer in best[machine] if (made := _candidate(found, offer, forecaster))]
             else:
-                unfit.append(found.rejected(len(offers)))
+                unfit.append((found.excess_ratio, found.rejected(len(offers))))
     dearer = sum(len(offers) for offers in sifted.machines.values()) - sum(len(offers) for offers in best.values())
+    nearest_first = (item for _, item in sorted(unfit, key=lambda pair: (pair[0], pair[1].subject)))
     return Found(
         candidates=tuple(candidates),
-        rejected=(*unfit, *_dominated(dearer), *sifted.rejected),
+        rejected=(*nearest_first, *_dominated(dearer), *sifted.rejected),
         considered_offers=sifted.considered_offers,
         prices=sifted.prices,
     )
@@ -70,7 +71,7 @@ def offer_order(offer: Offer) -> tuple[bool, float, str, str, str, str]:
 
 def _candidate(fit: Fit, offer: Offer, forecaster: Forecaster) -> Candidate | None:
     time = forecaster.time(fit.recipe, fit.machine, offer)
-    money = forecaster.money(time, offer)
+    money = forecaster.money(time, fit.recipe, offer)
     if money is None:
         return None
     return Candidate(
@@ -87,5 +88,5 @@ def _candidate(fit: Fit, offer: Offer, forecaster: Forecaster) -> Candidate | No
 def _dominated(offers: int) -> tuple[Rejected, ...]:
     if not offers:
         return ()
-    reason = "same machine, provider and market for less in another region or instance"
+    reason = "the same machine costs less in another region or instance of the same provider and market"
     return (Rejected(kind="dominated", subject="dearer twins", reason=reason, offers=offers),)

@@ -1,0 +1,252 @@
+"""Say what a job will need, take and cost, on which machine, before a cent is spent."""
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scrimp.cli.options import json_option, overrides_argument
+from scrimp.core.plan import PlanSet
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from scrimp.planner.explain import PlanRow
+    from scrimp.workflows.plan import Planned
+
+# From this width on a plan takes one line of the table; below it two.
+WIDE = 132
+PIPED_WIDTH = 160
+PLOT_HEIGHT = 8
+PLOT_WIDTH = 78
+MIN_PLOT_POINTS = 3
+
+
+@click.command()
+@click.argument("spec", metavar="SPEC")
+@overrides_argument
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the plan to this file, for scrimp run.")
+@click.option("--pick", default=1, show_default=True, type=click.IntRange(min=1), help="Which plan to write, by rank.")
+@click.option("--top", default=8, show_default=True, type=click.IntRange(min=1), help="How many plans to show.")
+@click.option("--all", "every", is_flag=True, help="Show every plan and every class of rejected offers.")
+@json_option
+def command(
+    spec: str, overrides: tuple[str, ...], output: str | None, pick: int, top: int, every: bool, as_json: bool
+) -> None:
+    """Plan the job in SPEC: will it fit, on what, where, how long, how much, how sure, and what was rejected.
+
+    KEY=VALUE changes single values of the spec, for example training.epochs=2 limits.budget=5.
+
+    \b
+    scrimp plan job.yaml                    the cheapest plans
+    scrimp plan job.yaml -o plan.yaml       and the best one as a file that scrimp run takes
+    scrimp plan job.yaml --pick 3 -o p.yaml the third instead
+    scrimp plan job.yaml market.where=any market.spot=never
+    """
+    from scrimp.cli.output import print_json, print_note, print_renderables, stdout_console
+    from scrimp.workflows.plan import PlanRequest, plan_file
+    from scrimp.workflows.world import real_world
+
+    world = real_world(note=print_note)
+    request = PlanRequest(spec=spec, overrides=overrides, pick=pick, output=Path(output) if output else None)
+    planned = plan_file(request, world=world)
+    if as_json:
+        print_json(document(planned, top=None if every else top))
+        return
+    console = stdout_console(piped_width=PIPED_WIDTH)
+    today = world.now().date()
+    print_renderables(*screen(planned, today=today, width=console.width, top=None if every else top), console=console)
+
+
+def document(planned: "Planned", *, top: int | None) -> dict[str, Any]:
+    """The whole answer as plain JSON values: the plan set, `top` of its candidates, and what was written."""
+    from dataclasses import replace
+
+    from scrimp.spec.codec import dump
+
+    plans = planned.plans
+    shown = replace(plans, candidates=plans.candidates[:top])
+    return {
+        **dump(shown),
+        "candidates_found": len(plans.candidates),
+        "picked": planned.rank,
+        "written": None if planned.written is None else str(planned.written),
+    }
+
+
+def screen(planned: "Planned", *, today: date, width: int, top: int | None) -> "list[RenderableType]":
+    """Everything for people, the answer first. `top` None shows all plans and every class of the rejected."""
+    from scrimp.planner import explain
+
+    plans = planned.plans
+    return [
+        *_verdict(planned, today),
+        "",
+        _fields(("job", explain.job_words(plans)), ("data", explain.data_words(plans))),
+        "",
+        *_plan_table(plans, today=today, width=width, top=top),
+        *_plot(plans, width=width),
+        "",
+        _line(f"Plan {planned.rank} in detail", style="bold"),
+        _fields(("recipe", explain.recipe_words(planned.chosen)), *explain.dominant_words(planned.chosen)),
+        *_rejected(plans, every=top is None),
+        "",
+        _fields(("prices", explain.price_words(plans, today)), *_next(planned)),
+    ]
+
+
+def _verdict(planned: "Planned", today: date) -> "list[RenderableType]":
+    """The answer in words, what else is on offer, what may go wrong."""
+    from scrimp.planner import explain
+
+    plans, chosen = planned.plans, planned.chosen
+    by_money = plans.spec.market.objective == "cheapest"
+    best, other = ("Cheapest", "Fastest") if by_money else ("Fastest", "Cheapest")
+    lines = [_line(f"{best if planned.rank == 1 else f'Plan {planned.rank}'}: {explain.verdict(chosen)}", style="bold")]
+    alternative = plans.front[-1 if by_money else 0]
+    if alternative != chosen:
+        lines.append(_line(f"{other}: {explain.verdict(alternative)}"))
+    tight = explain.cheaper_but_tight(plans, chosen)
+    if tight is not None:
+        lines.append(_line(f"Cheaper, but may not fit: {explain.verdict(tight)}"))
+    lines += [_line(f"Note: {text}", style="yellow") for text in explain.doubts(chosen, plans.spec.limits, today)]
+    return [*lines]
+
+
+def _plan_table(plans: PlanSet, *, today: date, width: int, top: int | None) -> "list[RenderableType]":
+    """The best plans and the front, by rank, and a line that reads the marks."""
+    from scrimp.planner.explain import plan_row
+    from scrimp.planner.order import is_tight
+
+    front = {id(item) for item in plans.front}
+    shown = [
+        (rank, item)
+        for rank, item in enumerate(plans.candidates, start=1)
+        if top is None or rank <= top or id(item) in front
+    ]
+    rows = [plan_row(item, rank=rank, on_front=id(item) in front, today=today) for rank, item in shown]
+    hidden = len(plans.candidates) - len(shown)
+    legend = [
+        "* on the front: nothing else is both cheaper and faster",
+        *(["? may not fit"] if any(is_tight(item) for _, item in shown) else []),
+        "ranges hold 8 times in 10",
+        *([f"{hidden:,} more with --all"] if hidden else []),
+    ]
+    return [_one_line_table(rows) if width >= WIDE else _two_line_table(rows), _line("; ".join(legend), style="dim")]
+
+
+def _one_line_table(rows: "list[PlanRow]") -> "Table":
+    """A plan on a line: what grep and wide terminals want."""
+    table = _table(
+        "#", "method", "machine", "price>", "at~", "memory, GiB>", "time", "cost", "energy>", "CO2e>", "age>"
+    )
+    for row in rows:
+        table.add_row(
+            f"{row.rank}{row.mark}",
+            row.method,
+            row.machine,
+            row.price,
+            _cut(f"{row.provider} {row.region} {row.market}"),
+            f"{row.memory_need.replace(' GiB', '')} of {row.memory_has.removesuffix(' GiB')}",
+            f"{row.time} ({row.time_range})",
+            f"{row.cost} ({row.cost_range})",
+            row.energy,
+            row.carbon,
+            row.price_age,
+        )
+    return table
+
+
+def _two_line_table(rows: "list[PlanRow]") -> "Table":
+    """A plan on two lines, values above their ranges: what 80 columns hold."""
+    table = _table("#", "method", "machine", "at~", "memory", "time", "cost")
+    for row in rows:
+        place, details = _cut(f"{row.provider} {row.market}"), _cut(f"{row.region}, {row.price_age}")
+        mark = f"{row.rank}{row.mark}"
+        table.add_row(mark, row.method, row.machine, place, row.memory_need, row.time, row.cost)
+        table.add_row(
+            "", "", f"{row.price}, {row.carbon}", details, f"of {row.memory_has}", row.time_range, row.cost_range,
+            style="dim",
+        )  # fmt: skip
+    return table
+
+
+def _plot(plans: PlanSet, *, width: int) -> "list[RenderableType]":
+    """Money against time of everything that meets the limits; nothing for a single plan."""
+    from rich.text import Text
+
+    from scrimp.core.units import format_duration, format_usd
+    from scrimp.planner.order import cost_usd, duration_s
+    from scrimp.planner.scatter import Frame, Point, scatter
+
+    if len(plans.candidates) < MIN_PLOT_POINTS:
+        return []
+    front = {id(item) for item in plans.front}
+    points = [Point(x=duration_s(item), y=float(cost_usd(item)), marked=id(item) in front) for item in plans.candidates]
+    costs, times = [cost_usd(item) for item in plans.candidates], [point.x for point in points]
+    frame = Frame(
+        width=min(width, PLOT_WIDTH), height=PLOT_HEIGHT, x_low=format_duration(min(times)),
+        x_high=format_duration(max(times)), y_low=format_usd(min(costs)), y_high=format_usd(max(costs)),
+    )  # fmt: skip
+    title = "Money (up) against time (right), both logarithmic; ● on the front"
+    return ["", _line(title, style="bold"), *(Text(line, no_wrap=True) for line in scatter(points, frame))]
+
+
+def _rejected(plans: PlanSet, *, every: bool) -> "list[RenderableType]":
+    from rich.text import Text
+
+    from scrimp.core.units import format_count
+    from scrimp.planner.explain import rejected_rows
+
+    rows = rejected_rows(plans.rejected, every=every)
+    table = _table("rejected", "offers>", "what and why~")
+    for row in rows:
+        table.add_row(row.kind, format_count(row.offers), Text(row.words))
+    return ["", table] if rows else []
+
+
+def _next(planned: "Planned") -> list[tuple[str, str]]:
+    if planned.written is not None:
+        return [("written", str(planned.written)), ("next", f"scrimp run {planned.written}")]
+    again = " ".join(["scrimp plan", planned.request.spec, *planned.request.overrides])
+    return [("next", f"{again} -o plan.yaml, then scrimp run plan.yaml")]
+
+
+def _table(*headings: str) -> "Table":
+    """A table without rules. Headings ending in > are set right, those ending in ~ give way where space is short."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for heading in headings:
+        justify = "right" if heading.endswith(">") else "left"
+        table.add_column(heading.rstrip(">~"), justify=justify, no_wrap=not heading.endswith("~"))
+    return table
+
+
+def _cut(text: str) -> "Text":
+    """A cell that is cut off rather than wrapped."""
+    from rich.text import Text
+
+    return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+def _fields(*pairs: tuple[str, str]) -> "Table":
+    """Headings in a column of their own, so that long lines wrap beside them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, width=7, style="bold")
+    table.add_column()
+    for heading, words in pairs:
+        table.add_row(heading, Text(words))
+    return table
+
+
+def _line(text: str, *, style: str = "") -> "RenderableType":
+    from rich.text import Text
+
+    return Text(text, style=style)
