@@ -25,7 +25,7 @@ def grade(
     if history.peak_bytes is not None:
         forecast = _memory(chosen.memory, kind=history.peak_kind)
         lines.append(_line("peak_bytes", forecast, measured=history.peak_bytes))
-    if not history.finished:
+    if history.state(process_ended=True) != "finished":
         return tuple(lines)
     lines.append(_line("train_s", chosen.time.train_s, measured=history.train_s))
     lines.append(_line("total_s", chosen.time.total_s, measured=history.total_s))

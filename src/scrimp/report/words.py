@@ -1,0 +1,114 @@
+"""A run in sentences: the headline, the plan, where its facts come from."""
+
+from dataclasses import dataclass
+
+from scrimp.core.plan import Plan
+from scrimp.core.run import Graded, RunRecord
+from scrimp.core.units import format_bytes, format_count, format_duration, format_energy, format_usd, usd
+from scrimp.report.source import ReportSource
+
+STATE_WORDS = {
+    "planned": "planned",
+    "running": "running",
+    "interrupted": "interrupted, can be resumed",
+    "stopped_at_cap": "stopped at its limit",
+    "finished": "finished",
+    "failed": "failed",
+}
+QUANTITY_WORDS = {
+    "peak_bytes": "memory at its peak",
+    "train_s": "time in training steps",
+    "total_s": "time of the whole job",
+    "cost_usd": "money",
+    "energy_kwh": "energy",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A figure of the headline: what, how much, against what."""
+
+    name: str
+    value: str
+    against: str = ""
+
+
+def headline(record: RunRecord) -> str:
+    """What was bought, in a sentence."""
+    spent = format_usd(record.spent_usd)
+    before, after = record.eval_loss_before, record.eval_loss_after
+    if before is not None and after is not None:
+        way = "fell" if after < before else "rose" if after > before else "stayed"
+        return f"For {spent} the held-out loss {way} from {before:.3f} to {after:.3f}."
+    done = f"{format_count(record.steps_done)} of {format_count(record.steps_planned)} steps"
+    return f"For {spent} the run took {done}: {STATE_WORDS[record.state]}."
+
+
+def headline_facts(source: ReportSource) -> list[Fact]:
+    """The figures beside the headline."""
+    record, history = source.record, source.history
+    facts: list[Fact] = []
+    if record.eval_loss_before is not None and record.eval_loss_after is not None:
+        change = record.eval_loss_after / record.eval_loss_before - 1 if record.eval_loss_before else 0.0
+        loss = f"{record.eval_loss_before:.3f} → {record.eval_loss_after:.3f}"
+        facts.append(Fact(name="held-out loss", value=loss, against=f"{change:+.1%}"))
+    forecast = record.forecast_usd
+    against = "price unknown" if forecast is None else f"forecast {format_usd(forecast)}"
+    facts.append(Fact(name="spent", value=format_usd(record.spent_usd), against=against))
+    if history.attempts:
+        planned = source.plan.chosen.time.total_s.value if source.plan is not None else None
+        against = "" if planned is None else f"forecast {format_duration(planned)}"
+        facts.append(Fact(name="time under way", value=format_duration(history.total_s), against=against))
+    steps = f"{format_count(record.steps_done)} of {format_count(record.steps_planned)}"
+    facts.append(Fact(name="steps", value=steps, against=STATE_WORDS[record.state]))
+    tokens = history.finished.get("trained_tokens")
+    if isinstance(tokens, int | float) and tokens and record.spent_usd:
+        per_million = record.spent_usd * 10**6 / usd(tokens)
+        against = f"{format_usd(per_million)} a million"
+        facts.append(Fact(name="trained tokens", value=format_count(tokens), against=against))
+    return facts
+
+
+def plan_words(plan: Plan) -> list[tuple[str, str]]:
+    """(heading, sentence) of the chosen plan: verdict, recipe, and what dominates each forecast."""
+    from scrimp.planner import explain
+
+    chosen = plan.chosen
+    return [
+        ("plan", explain.verdict(chosen)),
+        ("recipe", explain.recipe_words(chosen)),
+        *explain.dominant_words(chosen),
+    ]
+
+
+def origins(source: ReportSource) -> list[tuple[str, str]]:
+    """Where prices, device figures, carbon and the model's shape come from."""
+    if source.plan is None:
+        return []
+    chosen, offer = source.plan.chosen, source.plan.chosen.offer
+    dated = f", {offer.price_date}" if offer.price_date else ""
+    found = [
+        ("price", f"{offer.provider} {offer.instance_type}: {offer.price_source}{dated}"),
+        ("device", f"{chosen.device.name}: {chosen.device.source}"),
+        ("electricity and carbon", chosen.energy.grid),
+        ("model", f"{source.plan.model_shape.name}: {source.plan.model_shape.source}"),
+    ]
+    return [(name, words) for name, words in found if words]
+
+
+def quantity_words(quantity: str, value: float) -> str:
+    """A graded value in the unit that its name carries."""
+    if quantity.endswith("_bytes"):
+        return format_bytes(value)
+    if quantity.endswith("_usd"):
+        return format_usd(usd(value))
+    if quantity.endswith("_kwh"):
+        return format_energy(value)
+    if quantity.endswith("_s"):
+        return format_duration(value)
+    return f"{value:,.4g}"
+
+
+def error_words(line: Graded) -> str:
+    """`+12%`, with `inside` or `outside` the interval."""
+    return f"{line.error_ratio:+.0%}, {'inside' if line.inside else 'outside'} the interval"
