@@ -86,3 +86,16 @@ def test_energy_and_carbon():
     assert units.format_energy(0.0032) == "3.20 Wh"
     assert units.format_energy(1.79) == "1.79 kWh"
     assert units.format_co2(1500) == "1.50 kg"
+
+
+@pytest.mark.parametrize(
+    ("low_s", "high_s", "like_s", "text"),
+    [
+        (5040, 10440, 7560, "1.40-2.90"),
+        (71.3, 618, 217, "1.19-10.3"),
+        (10, 80, 40, "10.0-80.0"),
+        (3600, 864000, 300000, "0.04-10.0"),
+    ],
+)
+def test_a_range_stands_in_the_unit_of_the_value_beside_it(low_s, high_s, like_s, text):
+    assert units.format_duration_range(low_s, high_s, like_s=like_s) == text

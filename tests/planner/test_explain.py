@@ -42,9 +42,9 @@ def test_a_row_carries_every_figure_and_its_range(fakes, plans):
     assert low < float(row.cost.removeprefix("$")) < high
 
 
-def test_ranges_leave_out_the_unit_only_where_it_is_the_value_s():
-    assert explain.duration_range(_estimate(7200.0, 5400.0 * 1.2, 9000.0)) == "1.80-2.50"
-    assert explain.duration_range(_estimate(6000.0, 1800.0, 9000.0)) == "30.0 min-2.50 h"
+def test_ranges_stand_in_the_unit_of_their_value():
+    assert explain.duration_range(_estimate(7200.0, 6480.0, 9000.0)) == "1.80-2.50"
+    assert explain.duration_range(_estimate(6000.0, 1800.0, 9000.0)) == "0.50-2.50"
     assert explain.usd_range(_estimate(Decimal("0.41"), Decimal("0.28"), Decimal("1.61"))) == "0.28-1.61"
 
 

@@ -140,16 +140,15 @@ def _plan_table(plans: PlanSet, *, today: date, width: int, top: int | None) -> 
 
 def _one_line_table(rows: "list[PlanRow]") -> "Table":
     """A plan on a line: what grep and wide terminals want."""
-    table = _table(
-        "#", "method", "machine", "price>", "at~", "memory, GiB>", "time", "cost", "energy>", "CO2e>", "age>"
-    )
+    headings = "#", "method", "machine~", "price>", "at~", "memory, GiB>", "time", "cost", "energy>", "CO2e>", "age>"
+    table = _table(*headings)
     for row in rows:
         table.add_row(
             f"{row.rank}{row.mark}",
             row.method,
-            row.machine,
+            _cut(row.machine),
             row.price,
-            _cut(f"{row.provider} {row.region} {row.market}"),
+            _cut(" ".join(filter(None, (row.provider, row.region, row.market)))),
             f"{row.memory_need.replace(' GiB', '')} of {row.memory_has.removesuffix(' GiB')}",
             f"{row.time} ({row.time_range})",
             f"{row.cost} ({row.cost_range})",
@@ -161,15 +160,17 @@ def _one_line_table(rows: "list[PlanRow]") -> "Table":
 
 
 def _two_line_table(rows: "list[PlanRow]") -> "Table":
-    """A plan on two lines, values above their ranges: what 80 columns hold."""
-    table = _table("#", "method", "machine", "at~", "memory", "time", "cost")
+    """A plan on two lines, values above what qualifies them: what 80 columns hold."""
+    table = _table("#", "method", "machine~", "at~", "memory", "time", "cost")
+    table.add_row("", "age", "price, CO2e", "market, region", "of", "8 in 10", "8 in 10", style="dim")
     for row in rows:
-        place, details = _cut(f"{row.provider} {row.market}"), _cut(f"{row.region}, {row.price_age}")
-        mark = f"{row.rank}{row.mark}"
-        table.add_row(mark, row.method, row.machine, place, row.memory_need, row.time, row.cost)
         table.add_row(
-            "", "", f"{row.price}, {row.carbon}", details, f"of {row.memory_has}", row.time_range, row.cost_range,
-            style="dim",
+            f"{row.rank}{row.mark}", row.method, _cut(row.machine), _cut(row.provider), row.memory_need, row.time,
+            row.cost,
+        )  # fmt: skip
+        table.add_row(
+            "", row.price_age, f"{row.price}, {row.carbon}", _cut(f"{row.market} {row.region}"),
+            row.memory_has.removesuffix(" GiB"), row.time_range, row.cost_range, style="dim",
         )  # fmt: skip
     return table
 

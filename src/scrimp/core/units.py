@@ -20,6 +20,7 @@ DAY_S = 86400
 
 _CENT = Decimal("0.01")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m|min|s)(?![a-z])", re.IGNORECASE)
+_UNIT_S = {"s": 1, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S}
 _SECONDS = {"d": DAY_S, "h": HOUR_S, "m": MINUTE_S, "min": MINUTE_S, "s": 1}
 _BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": GB, "tb": TB, "kib": KIB, "mib": MIB, "gib": GIB, "tib": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?b)", re.IGNORECASE)
@@ -108,6 +109,12 @@ def format_duration(duration_s: float) -> str:
     if duration_s < 72 * HOUR_S:
         return f"{_three_digits(duration_s / HOUR_S)} h"
     return f"{_three_digits(duration_s / DAY_S)} d"
+
+
+def format_duration_range(low_s: float, high_s: float, *, like_s: float) -> str:
+    """`1.40-2.90`: both ends in the unit that `format_duration(like_s)` uses, so that it stands beside that."""
+    unit_s = _UNIT_S[format_duration(like_s).rpartition(" ")[2]]
+    return f"{_three_digits(low_s / unit_s)}-{_three_digits(high_s / unit_s)}"
 
 
 def format_count(number: float) -> str:

@@ -18,6 +18,7 @@ from scrimp.core.units import (
     format_co2,
     format_count,
     format_duration,
+    format_duration_range,
     format_energy,
     format_usd,
 )
@@ -96,8 +97,8 @@ def plan_row(candidate: Candidate, *, rank: int, on_front: bool, today: date) ->
         on_front=on_front,
         method=candidate.recipe.method.name,
         machine=machine_of(candidate).label,
-        provider=offer.provider,
-        region=offer.region,
+        provider=offer.provider if offer.market != "local" else "this machine",
+        region=offer.region if offer.market != "local" else "",
         market=market_words(candidate),
         price="unknown" if offer.price_usd_per_hour is None else f"{format_usd(offer.price_usd_per_hour)}/h",
         memory_need=f"{format_bytes(candidate.memory.need_bytes.value)}{'?' if is_tight(candidate) else ''}",
@@ -212,6 +213,7 @@ def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
 def recipe_words(candidate: Candidate) -> str:
     """The decisions of the recipe on one line."""
     recipe = candidate.recipe
+    warm_up = _several(recipe.warmup_steps, "warm-up step")
     options = ", ".join(
         f"{key} {_option(value)}" for key, value in recipe.method.options.items() if value not in (0, 0.0)
     )
@@ -222,7 +224,7 @@ def recipe_words(candidate: Candidate) -> str:
             f"micro-batches of {recipe.micro_batch_tokens:,} tokens, {recipe.layout}",
             f"checkpointing {'on' if recipe.gradient_checkpointing else 'off'}",
             *([f"{recipe.sharding} over {machine_of(candidate).gpus} cards"] if recipe.sharding != "none" else []),
-            f"learning rate {recipe.learning_rate:g}, {recipe.schedule}, {recipe.warmup_steps} warm-up steps",
+            f"learning rate {recipe.learning_rate:g}, {recipe.schedule}, {warm_up}",
         ]
     )
 
@@ -270,11 +272,8 @@ def place_words(candidate: Candidate) -> str:
 
 
 def duration_range(forecast: Estimate[float]) -> str:
-    """`1.40-2.90` in the unit of the value, or `45.0 min-2.90 h` where the units differ."""
-    value, low, high = (format_duration(s).split(" ") for s in (forecast.value, forecast.low, forecast.high))
-    if value[1] == low[1] == high[1]:
-        return f"{low[0]}-{high[0]}"
-    return f"{' '.join(low)}-{' '.join(high)}"
+    """`1.40-2.90`, in the unit of the value."""
+    return format_duration_range(forecast.low, forecast.high, like_s=forecast.value)
 
 
 def usd_range(forecast: Estimate[Decimal]) -> str:

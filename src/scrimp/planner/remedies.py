@@ -75,12 +75,13 @@ def no_plan_error(plans: PlanSet) -> NoPlanError:
         *([f"at most {format_usd(limits.budget_usd)}"] if limits.budget_usd is not None else []),
         *([f"at most {format_duration(limits.deadline_s)}"] if limits.deadline_s is not None else []),
     ]
+    expected = " and ".join(wanted) if broken else "a machine among those that the spec allows that holds the job"
     why = "what fits breaks the limits" if broken else "nothing fits"
     lines = [f"{item.subject} ({item.offers}): {item.reason}" for item in _one_of_each(closest)]
     head = f"no plan for {plans.model_shape.name} among {plans.considered_offers:,} offers: {why}"
     return NoPlanError(
         what="\n  ".join([head, *lines[:_MOST_REASONS]]),
-        expected=" and ".join(wanted) or "a machine, among those that the spec allows, that holds the job",
+        expected=expected,
         next_step="\n  ".join(["one of these", *map(remedy_words, plans.remedies)])
         if plans.remedies
         else "a smaller model: nothing in the catalogue holds this one with the methods there are",
