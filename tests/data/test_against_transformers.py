@@ -102,9 +102,9 @@ def test_templates_see_the_same_names_filters_and_globals(model_folder):
 def test_plain_texts_begin_like_theirs(model_folder):
     from tokenizers import Tokenizer, processors
 
-    folder = model_folder("llama3")
+    folder = model_folder("mistral")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    bos = "<|begin_of_text|>"
+    bos = "<s>"
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))]
     )

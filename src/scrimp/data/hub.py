@@ -61,7 +61,7 @@ def open_hub(hub_id: str, *, load: HubLoader) -> HubSource:
 
 def load_from_hub(name: str, config: str | None) -> Mapping[str, Any]:
     """All splits of a data set, from the cache when it is there."""
-    datasets = need("datasets", extra="data", why="to load a data set from the hub")
+    datasets = need("datasets", extra="data", why=f"to load {name} from the hub (there is no such path here)")
     return datasets.load_dataset(name, config)
 
 
