@@ -7,15 +7,16 @@ python docs/generate.py --check   exit 1 and name the pages that are out of date
 import dataclasses
 import importlib
 import sys
-import typing
 from pathlib import Path
 
 import click
 
 from scrimp import methods
 from scrimp.cli.main import short_help, verb_files
-from scrimp.core import errors, job
-from scrimp.spec.fields import FIELD_HELP
+from scrimp.core import errors
+from scrimp.spec.kinds import REQUIRED
+from scrimp.spec.options import spec_options
+from scrimp.spec.yaml_text import one_line
 
 REFERENCE = Path(__file__).parent / "reference"
 HEAD = "<!-- Written by `make docs`; edits are overwritten. -->\n\n"
@@ -41,33 +42,14 @@ def _command_help(command: click.Command, name: str) -> str:
 
 
 def spec_page() -> str:
-    """Every option of the spec with its default and meaning."""
+    """Every option of the spec with what may be written, its default and its meaning."""
     lines = ["# The spec\n", "Every key of a job's YAML file. `scrimp init` writes a commented one.\n"]
-    lines += ["| key | default | meaning |", "|---|---|---|"]
-    lines += [f"| `{key}` | {default} | {text} |" for key, default, text in _spec_rows(job.JobSpec, "")]
+    lines += ["| key | what | default | meaning |", "|---|---|---|---|"]
+    for option in spec_options().values():
+        default = "required" if option.default is REQUIRED else f"`{one_line(option.default)}`"
+        cells = (f"`{option.short}`", option.in_words, default, option.help)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def _spec_rows(noun: type, prefix: str) -> list[tuple[str, str, str]]:
-    rows: list[tuple[str, str, str]] = []
-    hints = typing.get_type_hints(noun)
-    for field in dataclasses.fields(noun):
-        key = f"{prefix}{field.name}"
-        if dataclasses.is_dataclass(hints[field.name]):
-            rows += _spec_rows(typing.cast(type, hints[field.name]), f"{key}.")
-            continue
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        default = "required" if required else f"`{_plain(field.default)}`"
-        rows.append((key, default, FIELD_HELP[key].replace("|", "\\|")))
-    return rows
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(str, value)) + "]"
-    return "{}" if value is dataclasses.MISSING else str(value)
 
 
 def methods_page() -> str:
@@ -81,7 +63,7 @@ def methods_page() -> str:
         options = dataclasses.fields(method.options_type)
         if options:
             lines += ["| option | default |", "|---|---|"]
-            lines += [f"| `{item.name}` | `{_plain(item.default)}` |" for item in options]
+            lines += [f"| `{item.name}` | `{one_line(item.default)}` |" for item in options]
             lines.append("")
     return "\n".join(lines)
 
