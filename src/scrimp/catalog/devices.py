@@ -172,6 +172,8 @@ def parse_devices(text: str, *, where: str) -> DeviceTable:
             _claim(common, key, name, row=row)
     for row in rows:
         device = _device(row)
+        if device.name in found:
+            raise row.refuse(f"{device.name} stands twice", expected="one row for every device")
         found[device.name] = device
         nominal[device.name] = row.required_number("vram_gb_nominal")
         cells[device.name] = row.cells

@@ -26,20 +26,9 @@ SORTS = ("price", "gpu-price", "memory-price", "memory", "gpu", "provider", "age
 PIPED_WIDTH = 160
 # From this width on ages and places are written out.
 WIDE = 110
-EXAMPLES = """
-    \b
-    scrimp offers --gpu a100                      every A100, cheapest machine first
-    scrimp offers --min-vram 80 --spot            80 GB or more in all, spot only
-    scrimp offers --gpu h100 --count 8 --sort gpu-price
-    scrimp offers --provider aws,gcp --region "us-*" --max-price 2
-    scrimp offers --tier community --max-age 180d --limit 0
-
-    Several values: repeat the option, or put commas between them. A plain --min-vram is in GB as sold; 75 GiB is
-    75 GiB. Prices are of the whole machine; --max-gpu-price is of one card. Offers whose price is not known come last.
-    """
 
 
-@click.command(epilog=None)
+@click.command()
 @click.option("--gpu", "gpus", multiple=True, help="GPU, in any spelling; a100 covers all A100s.")
 @click.option("--min-vram", metavar="SIZE", help="GPU memory of the whole machine, at least.")
 @click.option("--min-gpu-vram", metavar="SIZE", help="Memory of one GPU, at least.")
@@ -57,7 +46,18 @@ EXAMPLES = """
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="How many; 0 for all.")
 @json_option
 def command(as_json: bool, **options: Any) -> None:
-    """List machines for rent out of the shipped price snapshot."""
+    """List machines for rent out of the shipped price snapshot.
+
+    \b
+    scrimp offers --gpu a100              every A100, cheapest machine first
+    scrimp offers --min-vram 80 --spot    80 GB or more in all, spot only
+    scrimp offers --gpu h100 --count 8 --sort gpu-price
+    scrimp offers --provider aws,gcp --region "us-*" --max-price 2
+    scrimp offers --tier community --max-age 180d --limit 0
+
+    Several values: repeat the option, or put commas between them. A plain --min-vram is in GB as sold; 75 GiB is
+    75 GiB. Prices are of the whole machine; --max-gpu-price is of one card. Offers whose price is not known come last.
+    """
     from scrimp.cli.output import print_json, print_note, print_renderables, stdout_console
     from scrimp.workflows.offers import find_offers
     from scrimp.workflows.world import real_world
@@ -70,9 +70,6 @@ def command(as_json: bool, **options: Any) -> None:
         return
     console = stdout_console(piped_width=PIPED_WIDTH)
     print_renderables(*screen(listing, width=console.width, limit=query.limit), console=console)
-
-
-command.help = (command.help or "") + "\n" + EXAMPLES
 
 
 def query_of(options: dict[str, Any]) -> "OfferQuery":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 
+from scrimp.catalog.devices import match_devices
 from scrimp.catalog.flags import PRICE_FLAGS
 from scrimp.catalog.offers import ATTRIBUTION, OfferQuery, UnmappedRows, offers, select, unmapped, without_each
 from scrimp.core.market import Offer
@@ -33,10 +34,14 @@ class OfferListing:
 def find_offers(query: OfferQuery, *, world: World) -> OfferListing:
     """The offers of the shipped snapshot that meet `query`, with ages counted from the world's clock.
 
+    What an ambiguous GPU name was read as is noted.
+
     Raises:
         UnknownNameError: a GPU, provider, tier, region or flag that nothing carries; the nearest are suggested.
     """
     today = world.now().date()
+    for name in query.gpus:
+        match_devices(name, note=world.note)
     everything = offers()
     dated = replace(query, today=today, limit=None)
     found = select(everything, dated)
