@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from scrimp.core.errors import SpecError, nearest, unknown_name
 from scrimp.core.job import OptionValue
 from scrimp.methods.method import MethodOptions, TuningMethod
 
-_NOT_METHODS = {"__init__", "method"}
+_NOT_METHODS = {"__init__", "linear", "method"}
 
 
 @lru_cache(maxsize=1)
@@ -57,16 +57,20 @@ def options_for(name: str, values: Mapping[str, OptionValue]) -> MethodOptions:
 
 
 def _check_type(method: str, key: str, value: OptionValue, declared: object) -> None:
-    kinds = get_args(declared) or (declared,)
-    allowed = tuple(kind for kind in kinds if isinstance(kind, type))
-    if float in allowed:
-        allowed = (*allowed, int)
-    if ... in kinds:
-        allowed = (tuple, list)
-    if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
-        wanted = " or ".join(kind.__name__ for kind in allowed)
+    """Refuse a value that is not of the declared type: a scalar, a union of scalars, or a tuple of one kind."""
+    if get_origin(declared) is tuple:
+        kind = get_args(declared)[0]
+        right = isinstance(value, tuple | list) and all(isinstance(item, kind) for item in value)
+        wanted, example = f"a list of {kind.__name__}", f"[{value if isinstance(value, kind) else '...'}]"
+    else:
+        kinds = [kind for kind in get_args(declared) or (declared,) if isinstance(kind, type)]
+        # A whole number is a number; true and false are none, although Python counts them as such.
+        right = isinstance(value, (*kinds, int) if float in kinds else tuple(kinds))
+        right = right and (bool in kinds or not isinstance(value, bool))
+        wanted, example = f"a value of type {' or '.join(kind.__name__ for kind in kinds)}", "..."
+    if not right:
         raise SpecError(
             what=f'option "{key}" of method "{method}" is {value!r}',
-            expected=f"a value of type {wanted}",
-            next_step=f"method: {{name: {method}, options: {{{key}: ...}}}}",
+            expected=wanted,
+            next_step=f"method: {{name: {method}, options: {{{key}: {example}}}}}",
         )

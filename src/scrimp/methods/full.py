@@ -1,10 +1,12 @@
 """Full fine-tuning: every weight is trained."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from scrimp.core.model import ModelShape
-from scrimp.methods.method import Linear, MethodOptions, TuningMethod
+from scrimp.methods.linear import OUTSIDE_TEXT, Linear
+from scrimp.methods.method import MethodOptions, TuningMethod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +41,14 @@ class Full(TuningMethod[FullOptions]):
         return ()
 
     def apply(self, model: Any, options: FullOptions) -> Any:
-        """Every parameter gets a gradient."""
-        model.requires_grad_(True)
+        """Every parameter of the text part gets a gradient, in the dtype that it was loaded in."""
+        for path, parameter in model.named_parameters():
+            parameter.requires_grad_(re.fullmatch(OUTSIDE_TEXT, path) is None)
         return model
 
     def save(self, model: Any, folder: str) -> None:
         """A whole Hugging Face model folder."""
-        model.save_pretrained(folder, safe_serialization=True)
+        model.save_pretrained(folder)
 
 
 METHOD = Full()

@@ -1,15 +1,19 @@
 """LoRA: low-rank adapters on frozen 16- or 32-bit weights (Hu et al. 2021, arXiv 2106.09685)."""
 
-from dataclasses import dataclass, replace
+import json
+import re
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from scrimp._lazy import need
 from scrimp.core.errors import SpecError, nearest
 from scrimp.core.model import ModelShape
-from scrimp.methods.method import Linear, MethodOptions, TuningMethod, linears, must_be
+from scrimp.methods.linear import OUTSIDE_TEXT, ROUTED, Linear, all_linear_names, attention_names, linears
+from scrimp.methods.method import MethodOptions, TuningMethod, must_be
 
 ALL_LINEAR = "all-linear"
-_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +23,12 @@ class LoraOptions(MethodOptions):
     adapted layer and rarely helps below several epochs.
     """
 
-    rank: int = 16
-    alpha: int = 32
-    dropout: float = 0.0
-    targets: tuple[str, ...] = (ALL_LINEAR,)
+    rank: int = field(default=16, metadata={"help": "inner width of an adapter, 1 to 1024"})
+    alpha: int = field(default=32, metadata={"help": "adapters are scaled by alpha / rank"})
+    dropout: float = field(default=0.0, metadata={"help": "share of an adapter's inputs dropped in training"})
+    targets: tuple[str, ...] = field(
+        default=(ALL_LINEAR,), metadata={"help": "linear layers with an adapter, by their names, or all-linear"}
+    )
 
 
 def check_lora(method: str, options: LoraOptions) -> None:
@@ -43,21 +49,28 @@ def check_lora(method: str, options: LoraOptions) -> None:
         expected="a share from 0 to below 1",
         example=0.05,
     )
-    known = (ALL_LINEAR, *_TARGETS)
-    for target in options.targets or ("",):
-        if target not in known:
-            close = nearest(target, known)
-            raise SpecError(
-                what=f'target "{target}" of method "{method}" is no linear layer that scrimp knows',
-                expected=(f"did you mean {close[0]}? " if close else "") + f"names out of {', '.join(known)}",
-                next_step=f"method: {{name: {method}, options: {{targets: [{close[0] if close else ALL_LINEAR}]}}}}",
-            )
+    must_be(
+        len(options.targets) > 0,
+        method=method,
+        option="targets",
+        value=options.targets,
+        expected="at least one name",
+        example=f"[{ALL_LINEAR}]",
+    )
+    _check_names(options, known=(ALL_LINEAR, *all_linear_names()), of="of any model that scrimp knows")
 
 
 def lora_linears(shape: ModelShape, options: LoraOptions) -> tuple[Linear, ...]:
-    """The layers that `options.targets` name."""
+    """The layers that `options.targets` name.
+
+    Raises:
+        SpecError: a model of this family has no layer of such a name.
+    """
     found = linears(shape)
-    return found if ALL_LINEAR in options.targets else tuple(item for item in found if item.name in options.targets)
+    if ALL_LINEAR in options.targets:
+        return found
+    _check_names(options, known=tuple(item.name for item in found), of=f"with an adapter in {shape.name}")
+    return tuple(item for item in found if item.name in options.targets)
 
 
 def lora_params(shape: ModelShape, options: LoraOptions) -> int:
@@ -78,14 +91,58 @@ def smaller_ranks(options: LoraOptions) -> tuple[tuple[str, LoraOptions], ...]:
 def attach_lora(model: Any, options: LoraOptions) -> Any:
     """A PEFT model with fp32 adapters, B at zero: the first forward equals the base model."""
     peft = need("peft", extra="train", why="to put LoRA adapters on the model")
+    names, left_out = _places(model, options)
     config = peft.LoraConfig(
         r=options.rank,
         lora_alpha=options.alpha,
         lora_dropout=options.dropout,
-        target_modules=ALL_LINEAR if ALL_LINEAR in options.targets else list(options.targets),
+        # The names themselves and not PEFT's "all-linear", which means experts in some mixtures and not in others.
+        target_modules=list(names),
+        exclude_modules=f"{ROUTED}|{OUTSIDE_TEXT}" if left_out else None,
         task_type="CAUSAL_LM",
     )
-    return peft.get_peft_model(model, config, autocast_adapter_dtype=True)
+    with warnings.catch_warnings():
+        # PEFT 0.21 asks transformers 5.24 by the old name of a property; it is theirs to settle.
+        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing.*")
+        return peft.get_peft_model(model, config, autocast_adapter_dtype=True)
+
+
+def save_adapter(model: Any, folder: str) -> None:
+    """A plain PEFT adapter folder; no embeddings with it, and no look at the hub whether they changed."""
+    model.save_pretrained(folder, save_embedding_layers=False)
+    # PEFT writes a set in the order of its hashes: sorted, the same adapter has the same bytes.
+    path = Path(folder) / "adapter_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["target_modules"] = sorted(config["target_modules"])
+    path.write_text(json.dumps(config, indent=2, sort_keys=True), encoding="utf-8")
+
+
+def _places(model: Any, options: LoraOptions) -> tuple[tuple[str, ...], bool]:
+    """Names of the layers that get an adapter, and whether layers of the same names must be left out."""
+    torch = need("torch", extra="train", why="to put LoRA adapters on the model")
+    paths = [path for path, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+    inside = [path for path in paths if not re.fullmatch(f"{ROUTED}|{OUTSIDE_TEXT}", path)]
+    present = {path.rpartition(".")[2] for path in inside}
+    every = any(path.endswith(".experts") for path, _ in model.named_modules())
+    shared = any(".shared_expert." in path for path in inside)
+    known = attention_names() if every and not shared else all_linear_names()
+    usable = tuple(name for name in known if name in present)
+    if ALL_LINEAR not in options.targets:
+        _check_names(options, known=usable, of="with an adapter in this model")
+        usable = tuple(name for name in usable if name in options.targets)
+    outside = {path.rpartition(".")[2] for path in set(paths) - set(inside)}
+    return usable, bool(outside & set(usable))
+
+
+def _check_names(options: LoraOptions, *, known: tuple[str, ...], of: str) -> None:
+    for target in options.targets:
+        if target not in known:
+            close = nearest(target, known)
+            raise SpecError(
+                what=f'target "{target}" is no linear layer {of}',
+                expected=(f"did you mean {close[0]}? " if close else "") + f"names out of {', '.join(known)}",
+                next_step=f"targets: [{close[0] if close else ALL_LINEAR}]",
+            )
 
 
 class Lora(TuningMethod[LoraOptions]):
@@ -120,8 +177,8 @@ class Lora(TuningMethod[LoraOptions]):
         return attach_lora(model, options)
 
     def save(self, model: Any, folder: str) -> None:
-        """A plain PEFT adapter folder."""
-        model.save_pretrained(folder, safe_serialization=True)
+        """See `save_adapter`."""
+        save_adapter(model, folder)
 
 
 METHOD = Lora()

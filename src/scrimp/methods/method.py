@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from scrimp.core.errors import SpecError
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import WeightDtype
+from scrimp.methods.linear import Linear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,44 +16,6 @@ class MethodOptions:
 
 
 O = TypeVar("O", bound=MethodOptions)  # noqa: E741
-
-Kernel = Literal["attention", "mlp"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linear:
-    """One kind of linear layer in a model: `copies` of in_width x out_width. `part` says which block it is in."""
-
-    name: str
-    part: Kernel
-    in_width: int
-    out_width: int
-    copies: int
-
-
-def linears(shape: ModelShape) -> tuple[Linear, ...]:
-    """The linear layers inside the decoder layers of a Llama-shaped model, under their Hugging Face names.
-
-    Expert matrices of a mixture count once per expert; the router is left out (adapters skip it).
-    """
-    h, q, kv = shape.hidden, shape.attention_width, shape.kv_width
-    found = [
-        Linear(name="q_proj", part="attention", in_width=h, out_width=q, copies=shape.layers),
-        Linear(name="k_proj", part="attention", in_width=h, out_width=kv, copies=shape.layers),
-        Linear(name="v_proj", part="attention", in_width=h, out_width=kv, copies=shape.layers),
-        Linear(name="o_proj", part="attention", in_width=q, out_width=h, copies=shape.layers),
-    ]
-    sparse = shape.layers - shape.dense_layers if shape.experts else 0
-    widths = [(shape.intermediate, sparse * shape.experts)] if shape.experts else [(shape.intermediate, shape.layers)]
-    if shape.shared_intermediate:
-        widths.append((shape.shared_intermediate, sparse))
-    if shape.experts and shape.dense_layers:
-        widths.append((shape.dense_intermediate or shape.intermediate, shape.dense_layers))
-    up_names = ("gate_proj", "up_proj") if shape.gated_mlp else ("up_proj",)
-    for width, copies in widths:
-        found += [Linear(name=n, part="mlp", in_width=h, out_width=width, copies=copies) for n in up_names]
-        found.append(Linear(name="down_proj", part="mlp", in_width=width, out_width=h, copies=copies))
-    return tuple(found)
 
 
 class TuningMethod(ABC, Generic[O]):
@@ -85,7 +48,11 @@ class TuningMethod(ABC, Generic[O]):
 
     @abstractmethod
     def trainable_params(self, shape: ModelShape, options: O) -> int:
-        """How many parameters get a gradient."""
+        """How many parameters get a gradient.
+
+        Raises:
+            SpecError: the options name parts that a model of this shape does not have.
+        """
 
     @abstractmethod
     def adapted_linears(self, shape: ModelShape, options: O) -> tuple[Linear, ...]:
@@ -99,7 +66,8 @@ class TuningMethod(ABC, Generic[O]):
     def apply(self, model: Any, options: O) -> Any:
         """Make a loaded transformers model trainable by this method and return it (a PEFT model for adapters).
 
-        Trainable tensors come out in fp32, whatever the base is stored in.
+        The parameters counted by `trainable_params` get a gradient and no others. Adapters are in fp32, whatever the
+        base is stored in.
         """
 
     @abstractmethod

@@ -3,8 +3,17 @@
 from typing import Any
 
 from scrimp.core.model import ModelShape
-from scrimp.methods.lora import LoraOptions, attach_lora, check_lora, lora_linears, lora_params, smaller_ranks
-from scrimp.methods.method import Linear, TuningMethod
+from scrimp.methods.linear import Linear
+from scrimp.methods.lora import (
+    LoraOptions,
+    attach_lora,
+    check_lora,
+    lora_linears,
+    lora_params,
+    save_adapter,
+    smaller_ranks,
+)
+from scrimp.methods.method import TuningMethod
 
 
 class QLora(TuningMethod[LoraOptions]):
@@ -40,8 +49,8 @@ class QLora(TuningMethod[LoraOptions]):
         return attach_lora(model, options)
 
     def save(self, model: Any, folder: str) -> None:
-        """A plain PEFT adapter folder."""
-        model.save_pretrained(folder, safe_serialization=True)
+        """See `save_adapter`."""
+        save_adapter(model, folder)
 
 
 METHOD = QLora()

@@ -61,7 +61,7 @@ def _falcon(config: Config) -> Config:
 
 
 def _mpt(config: Config) -> Config:
-    """MPT has names of its own for everything."""
+    """MPT has names of its own for everything; transformers makes its inner width four times the outer one."""
     names = {
         "hidden_size": "d_model",
         "num_hidden_layers": "n_layers",
@@ -70,7 +70,7 @@ def _mpt(config: Config) -> Config:
     }
     usual = {ours: config[theirs] for ours, theirs in names.items() if theirs in config}
     if "d_model" in config:
-        usual["intermediate_size"] = config.get("expansion_ratio", 4) * config["d_model"]
+        usual["intermediate_size"] = 4 * config["d_model"]
     return {**config, **usual}
 
 
