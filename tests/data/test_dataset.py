@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from scrimp.core.errors import DataError
 from scrimp.core.job import DataSpec
-from scrimp.data.content import content_key, read_content
+from scrimp.data.content import read_content
 from scrimp.data.dataset import load_dataset
 from scrimp.data.profile import measure_dataset, profile_dataset
 from scrimp.data.row import Conversation, Message
+from scrimp.data.sorter import content_key
 
 
 def qa(number: int, *, answer: str = "An answer.") -> dict:
@@ -158,6 +159,17 @@ def test_a_row_without_its_split_is_an_error(write_rows, tmp_path):
     write_rows("rows.jsonl", [qa(1) | {"split": "train"}, qa(2)])
     with pytest.raises(DataError, match="line 2 names no split"):
         read_content(DataSpec(path="rows.jsonl"), base=tmp_path)
+    write_rows("rows.jsonl", [*[qa(i) for i in range(30)], qa(31) | {"split": "test"}])
+    with pytest.raises(DataError, match='line 31 names the split "test"'):
+        read_content(DataSpec(path="rows.jsonl"), base=tmp_path)
+
+
+def test_a_single_row_that_the_hash_holds_out_is_explained(write_rows, tmp_path):
+    write_rows("rows.jsonl", [qa(1)])
+    with pytest.raises(DataError) as caught:
+        read_content(DataSpec(path="rows.jsonl", eval_share=0.999999), base=tmp_path)
+    assert "all 1 rows" in caught.value.what
+    assert "eval_share=0" in caught.value.next_step
 
 
 def test_a_column_called_split_that_holds_other_things_is_left_alone(write_rows, tmp_path):
@@ -195,7 +207,11 @@ def test_max_rows_limits_training_and_not_evaluation(write_rows, tmp_path):
     write_rows("rows.jsonl", [qa(i) | {"split": "test" if i > 7 else "train"} for i in range(10)])
     content = read_content(DataSpec(path="rows.jsonl", max_rows=3), base=tmp_path)
     assert ([row.number for row in content.train], len(content.evaluation)) == ([1, 2, 3], 2)
-    assert any("first 3 rows" in note for note in content.notes)
+    assert any("first 3 training rows" in note for note in content.notes)
+    write_rows("rows.jsonl", [qa(i) for i in range(100)])
+    content = read_content(DataSpec(path="rows.jsonl", max_rows=50, eval_share=0.2), base=tmp_path)
+    assert len(content.train) + len(content.evaluation) == 50
+    assert content.evaluation
 
 
 def test_duplicates_and_leaks_are_counted(tiny_tokenizer, write_rows, tmp_path):

@@ -3,8 +3,10 @@
 import pytest
 
 from scrimp.core.errors import DataError, NetworkError
+from scrimp.core.job import DataSpec
+from scrimp.data.content import read_content
 from scrimp.data.hub import HubSource
-from scrimp.data.source import open_source, sha256_of
+from scrimp.data.source import open_source
 
 
 def loader(name, config):
@@ -21,7 +23,31 @@ def test_rows_come_with_their_split_and_place(tmp_path):
         ("train", "b", "owner/name:small[train], row 2"),
         ("test", "c", "owner/name:small[test], row 1"),
     ]
-    assert len(sha256_of(source)) == 64
+
+
+def test_splits_that_are_not_needed_are_not_read(tmp_path):
+    class Unread:
+        def __iter__(self):
+            raise AssertionError("read for nothing")
+
+    def load(name, config):
+        return {"train": [{"text": "a"}], "train_gen": Unread(), "test": [{"text": "c"}]}
+
+    content = read_content(DataSpec(path="owner/name"), base=tmp_path, load=load)
+    assert (len(content.train), len(content.evaluation)) == (1, 1)
+    assert len(content.sha256) == 64
+    with pytest.raises(DataError) as caught:
+        read_content(DataSpec(path="owner/name", split="trains"), base=tmp_path, load=load)
+    assert "train, train_gen, test" in caught.value.what
+
+
+def test_a_data_set_with_a_training_split_alone_holds_rows_out_by_hash(tmp_path):
+    def load(name, config):
+        return {"train": [{"text": f"text {number}"} for number in range(200)]}
+
+    content = read_content(DataSpec(path="owner/name", eval_share=0.2), base=tmp_path, load=load)
+    assert len(content.train) + len(content.evaluation) == 200
+    assert 20 < len(content.evaluation) < 60
 
 
 def test_a_path_of_that_name_goes_first(tmp_path):

@@ -14,11 +14,10 @@ from scrimp.core.job import TrainOn
 from scrimp.data.row import Conversation, Message
 from scrimp.data.tokenizer import AddedTokens, ChatTokenizer
 
-_AROUND = 40
-
-
-# What a template does with messages that it was not written for.
+# What a template does with messages that it was not written for, besides raising its own errors.
 _REFUSALS = (TypeError, ValueError, LookupError)
+# Characters shown where a prompt and a conversation part.
+_AROUND = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Rendered:
 
     `trained`: the (start, end) characters of the answers that carry labels, end-of-turn tokens included, in order.
     `cuts`: where a prompt ends, for each answer in the text; the text is encoded in pieces between them.
-    `ends_open`: the last trained answer ends the text without an end-of-turn token.
+    `ends_open`: the text ends with a trained answer that no end-of-turn token closes.
     """
 
     text: str
@@ -50,7 +49,7 @@ def render(conversation: Conversation, tokenizer: ChatTokenizer, *, train_on: Tr
     trained: list[tuple[int, int]] = []
     for index, mark in marks.items():
         prompt_end = source.prompt_end(index, text)
-        cuts += [cut for cut in (prompt_end, mark and mark[0]) if cut is not None]
+        cuts += _cuts(prompt_end, mark)
         if index not in wanted:
             continue
         if mark is not None:
@@ -63,13 +62,9 @@ def render(conversation: Conversation, tokenizer: ChatTokenizer, *, train_on: Tr
             raise source.no_prefix(index, text)
         if span[0] < span[1]:
             trained.append(span)
-    last_is_trained = bool(trained) and len(messages) - 1 in wanted
-    return Rendered(
-        text=text,
-        cuts=tuple(cuts),
-        trained=tuple(trained),
-        ends_open=last_is_trained and tokenizer.added.ending(text, trained[-1][1]) is None,
-    )
+    answered = messages[-1].role == "assistant" and (train_on == "all" or len(messages) - 1 in wanted)
+    closed = tokenizer.added.ending(text, len(text.rstrip())) is not None
+    return Rendered(text=text, cuts=tuple(cuts), trained=tuple(trained), ends_open=answered and not closed)
 
 
 def render_prompt(conversation: Conversation, tokenizer: ChatTokenizer, *, where: str) -> Rendered:
@@ -80,8 +75,8 @@ def render_prompt(conversation: Conversation, tokenizer: ChatTokenizer, *, where
     """
     source = _Prompts(conversation=conversation, tokenizer=tokenizer, where=where)
     text, marks = source.text_and_marks(len(conversation.messages), generation_prompt=True)
-    found = [cut for index, mark in marks.items() for cut in (source.prompt_end(index, text), mark and mark[0])]
-    return Rendered(text=text, cuts=tuple(cut for cut in found if cut is not None))
+    found = [cut for index, mark in marks.items() for cut in _cuts(source.prompt_end(index, text), mark)]
+    return Rendered(text=text, cuts=tuple(found))
 
 
 def end_of_turn_ids(tokenizer: ChatTokenizer) -> tuple[int, ...]:
@@ -208,6 +203,12 @@ class _Prompts:
             next_step="repair or leave out such rows; a system prompt that the template does not know can go into the "
             "first user turn",
         )
+
+
+def _cuts(prompt_end: int | None, mark: tuple[int, int] | None) -> list[int]:
+    """Where to cut for one answer: where its prompt ends, and where its mark begins if that is later."""
+    starts = [] if mark is None or (prompt_end is not None and mark[0] <= prompt_end) else [mark[0]]
+    return starts if prompt_end is None else [prompt_end, *starts]
 
 
 def _marked_span(mark: tuple[int, int], prompt_end: int | None, text: str, added: AddedTokens) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Any
 from scrimp._lazy import need
 from scrimp.core.errors import DataError, NetworkError
 from scrimp.data.row import Place, SourceRow
+from scrimp.data.split import kind_of
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(:[\w.-]+)?")
 
@@ -23,10 +24,25 @@ class HubSource:
     splits: Mapping[str, Any]
 
     def rows(self) -> Iterator[SourceRow]:
-        """All rows, each with its split; a data set without a `train` split keeps its own names."""
+        """All rows, each with its split."""
         for split, rows in self.splits.items():
             for number, values in enumerate(rows, start=1):
                 yield SourceRow(values=values, place=Place(file=f"{self.label}[{split}]", row=number), split=split)
+
+    def without_others(self, *, train: str) -> "HubSource":
+        """The same without splits that neither train nor evaluate: they may be large, and would be read for nothing.
+
+        Raises:
+            DataError: there is no split called `train`.
+        """
+        if train not in self.splits:
+            raise DataError(
+                what=f'{self.label} has no split "{train}"; its splits are: {", ".join(self.splits)}',
+                expected="data.split to name the split to train on",
+                next_step=f"data.split={next(iter(self.splits), '...')}",
+            )
+        kept = {name: rows for name, rows in self.splits.items() if kind_of(name, train=train) != "other"}
+        return HubSource(label=self.label, splits=kept)
 
 
 def open_hub(hub_id: str, *, load: HubLoader) -> HubSource:

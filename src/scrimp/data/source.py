@@ -1,7 +1,6 @@
 """Where rows come from: one file, a folder of files, or a data set of the hub."""
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,13 +77,9 @@ def open_source(path: str, *, base: Path, load: HubLoader = load_from_hub) -> So
     raise _missing(path, place)
 
 
-def sha256_of(source: Source) -> str:
-    """Of the bytes of all files, or of the rows of a hub data set; with the names where there are several."""
+def sha256_of(source: FileSource) -> str:
+    """Of the bytes of all files; with their names where there are several."""
     digest = hashlib.sha256()
-    if isinstance(source, HubSource):
-        for row in source.rows():
-            digest.update(json.dumps([row.split, row.values], sort_keys=True, default=str).encode())
-        return digest.hexdigest()
     for file in source.files:
         if len(source.files) > 1:
             digest.update(file.label.encode() + b"\0")
