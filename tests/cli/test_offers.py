@@ -1,6 +1,8 @@
 """`scrimp offers` as people and machines see it."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import get_args
 
@@ -165,3 +167,15 @@ def test_help_has_examples_and_fits_80_columns():
     out = _run("--help").stdout
     assert "scrimp offers --gpu a100" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_pipe_that_closes_early_is_no_failure():
+    listing = "import sys; sys.argv = ['scrimp', 'offers', '--limit', '0']; from scrimp.cli.main import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", listing], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0

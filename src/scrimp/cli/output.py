@@ -45,8 +45,12 @@ def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
 def print_renderables(*items: "RenderableType", console: "Console | None" = None) -> None:
     """Tables, panels and lines on stdout."""
     console = console or stdout_console()
-    for item in items:
-        console.print(item)
+    with console.capture() as captured:
+        for item in items:
+            console.print(item)
+    # Not printed by rich itself: it turns a closed pipe (`scrimp offers | head`) into exit code 1.
+    console.file.write(captured.get())
+    console.file.flush()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
