@@ -64,7 +64,7 @@ def test_kill_9_of_the_whole_job_leaves_no_stale_lock(make_engine, job, order):
 
 def test_the_environment_for_training():
     base = {"HOME": "/h", "OMP_NUM_THREADS": "5", "MY_TOKEN": "t"}
-    made = training_environment(base, threads=2, cores=8, offline=True)
+    made = training_environment(base, threads=2, offline=True)
     assert made["OMP_NUM_THREADS"] == "2"
     assert made["OMP_WAIT_POLICY"] == "PASSIVE"
     assert made["TOKENIZERS_PARALLELISM"] == "false"
@@ -73,6 +73,6 @@ def test_the_environment_for_training():
     assert set(made) - set(base) == {
         "OMP_WAIT_POLICY", "TOKENIZERS_PARALLELISM", "PYTHONUNBUFFERED", "HF_HUB_OFFLINE"
     }  # fmt: skip
-    assert training_environment(base, threads=None, cores=8, offline=False)["OMP_NUM_THREADS"] == "5"
-    assert training_environment({}, threads=None, cores=8, offline=False)["OMP_NUM_THREADS"] == "8"
-    assert "HF_HUB_OFFLINE" not in training_environment(base, threads=None, cores=8, offline=False)
+    assert training_environment(base, threads=None, offline=False)["OMP_NUM_THREADS"] == "5"
+    assert "OMP_NUM_THREADS" not in training_environment({}, threads=None, offline=False)
+    assert "HF_HUB_OFFLINE" not in training_environment(base, threads=None, offline=False)

@@ -3,13 +3,29 @@
 from decimal import Decimal
 
 from scrimp.core.estimate import Estimate
-from scrimp.core.forecast import MemoryForecast
 from scrimp.core.plan import Plan
 from scrimp.core.run import Graded
 from scrimp.ledger.history import RunHistory
 
 # What `measured.peak_kind` is called when the whole process was measured and not the allocator.
 _WHOLE_PROCESS = {"rss", "process", "device"}
+
+
+def forecasts(plan: Plan, *, peak_kind: str = "rss") -> dict[str, Estimate[float]]:
+    """What a plan foretold, under the names that graded lines carry; a price that is not known is left out.
+
+    `peak_kind` says which memory was measured: what the driver or the system shows, or what the allocator handed out.
+    """
+    chosen = plan.chosen
+    whole = any(word in peak_kind.lower() for word in _WHOLE_PROCESS)
+    found = {
+        "peak_bytes": chosen.memory.device_bytes if whole else chosen.memory.peak_bytes,
+        "train_s": chosen.time.train_s,
+        "total_s": chosen.time.total_s,
+    }
+    if chosen.money is not None:
+        found["cost_usd"] = _as_floats(chosen.money.total_usd)
+    return found | {"energy_kwh": chosen.energy.energy_kwh}
 
 
 def grade(
@@ -20,35 +36,27 @@ def grade(
     Time, money and energy of a run that did not finish say nothing about the forecast of the whole job, so only its
     memory is graded. `energy_kwh` is a measured or billed figure; the run's own meter goes before it.
     """
-    chosen = plan.chosen
-    lines: list[Graded] = []
-    if history.peak_bytes is not None:
-        forecast = _memory(chosen.memory, kind=history.peak_kind)
-        lines.append(_line("peak_bytes", forecast, measured=history.peak_bytes))
-    if history.state(process_ended=True) != "finished":
-        return tuple(lines)
-    lines.append(_line("train_s", chosen.time.train_s, measured=history.train_s))
-    lines.append(_line("total_s", chosen.time.total_s, measured=history.total_s))
-    if chosen.money is not None:
-        lines.append(_line("cost_usd", chosen.money.total_usd, measured=float(spent_usd)))
-    used_kwh = history.energy_kwh if history.energy_kwh is not None else energy_kwh
-    if used_kwh is not None:
-        lines.append(_line("energy_kwh", chosen.energy.energy_kwh, measured=used_kwh))
-    return tuple(lines)
-
-
-def _memory(memory: MemoryForecast, *, kind: str) -> Estimate[float]:
-    """The forecast of the same thing that was measured: what the driver shows, or what the allocator handed out."""
-    whole = any(word in kind.lower() for word in _WHOLE_PROCESS)
-    return memory.device_bytes if whole else memory.peak_bytes
-
-
-def _line(quantity: str, forecast: Estimate[float] | Estimate[Decimal], *, measured: float) -> Graded:
-    return Graded(
-        quantity=quantity,
-        forecast=float(forecast.value),
-        low=float(forecast.low),
-        high=float(forecast.high),
-        measured=measured,
-        basis=forecast.basis,
+    measured: dict[str, float | None] = {"peak_bytes": history.peak_bytes}
+    if history.state(process_ended=True) == "finished":
+        measured |= {
+            "train_s": history.train_s,
+            "total_s": history.total_s,
+            "cost_usd": float(spent_usd),
+            "energy_kwh": history.energy_kwh if history.energy_kwh is not None else energy_kwh,
+        }
+    return tuple(
+        Graded(
+            quantity=quantity,
+            forecast=forecast.value,
+            low=forecast.low,
+            high=forecast.high,
+            measured=value,
+            basis=forecast.basis,
+        )
+        for quantity, forecast in forecasts(plan, peak_kind=history.peak_kind).items()
+        if (value := measured.get(quantity)) is not None
     )
+
+
+def _as_floats(money: Estimate[Decimal]) -> Estimate[float]:
+    return Estimate(value=float(money.value), low=float(money.low), high=float(money.high), basis=money.basis)

@@ -70,7 +70,7 @@ class LocalEngine:
                 next_step="scrimp run SPEC",
             )
         tied = [sys.executable, "-I", "-S", str(Path(tether.__file__)), str(self._orphan_grace_s)]
-        settings = training_environment(env, threads=job.threads, cores=_cores(), offline=self._offline)
+        settings = training_environment(env, threads=job.threads, offline=self._offline)
         with lock.take(folder) as held, (folder / LOG_FILE).open("ab") as log:
             events = folder / EVENTS_FILE
             start_bytes = events.stat().st_size if events.exists() else 0
