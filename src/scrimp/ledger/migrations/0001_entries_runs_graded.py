@@ -7,16 +7,40 @@ database.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, MetaData
 
 APPEND_ONLY = ("entries", "runs", "graded")
 
 
 def upgrade(connection: "Connection") -> None:
     """Create the tables and their triggers."""
-    from sqlalchemy import Column, Float, ForeignKey, Index, Integer, MetaData, Table, Text
+    from sqlalchemy import MetaData
 
     schema = MetaData()
+    _entries(schema)
+    _runs(schema)
+    _graded(schema)
+    schema.create_all(connection)
+    for statement in append_only(connection.dialect.name):
+        connection.exec_driver_sql(statement)
+
+
+def append_only(dialect: str) -> list[str]:
+    """The statements that make the database itself refuse updates and deletions; none for a dialect not known here."""
+    if dialect == "sqlite":
+        return [statement for table in APPEND_ONLY for statement in _sqlite_triggers(table)]
+    if dialect == "postgresql":
+        function = (
+            "CREATE OR REPLACE FUNCTION scrimp_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN RAISE EXCEPTION ''the ledger is append-only''; END'"
+        )
+        return [function, *(_postgresql_trigger(table) for table in APPEND_ONLY)]
+    return []
+
+
+def _entries(schema: "MetaData") -> None:
+    from sqlalchemy import Column, Integer, Table, Text
+
     Table(
         "entries",
         schema,
@@ -34,6 +58,12 @@ def upgrade(connection: "Connection") -> None:
         Column("source", Text, nullable=False),
         Column("note", Text, nullable=False),
     )
+
+
+def _runs(schema: "MetaData") -> None:
+    """One row a revision: the newest of a run is what it is now."""
+    from sqlalchemy import Column, Float, Index, Integer, Table, Text
+
     runs = Table(
         "runs",
         schema,
@@ -58,6 +88,11 @@ def upgrade(connection: "Connection") -> None:
         Column("eval_loss_after", Float),
     )
     Index("runs_newest_revision", runs.c.run_id, runs.c.revision)
+
+
+def _graded(schema: "MetaData") -> None:
+    from sqlalchemy import Column, Float, ForeignKey, Integer, Table, Text
+
     Table(
         "graded",
         schema,
@@ -70,22 +105,6 @@ def upgrade(connection: "Connection") -> None:
         Column("measured", Float, nullable=False),
         Column("basis", Text, nullable=False),
     )
-    schema.create_all(connection)
-    for statement in append_only(connection.dialect.name):
-        connection.exec_driver_sql(statement)
-
-
-def append_only(dialect: str) -> list[str]:
-    """The statements that make the database itself refuse updates and deletions; none for a dialect not known here."""
-    if dialect == "sqlite":
-        return [statement for table in APPEND_ONLY for statement in _sqlite_triggers(table)]
-    if dialect == "postgresql":
-        function = (
-            "CREATE OR REPLACE FUNCTION scrimp_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-            "'BEGIN RAISE EXCEPTION ''the ledger is append-only''; END'"
-        )
-        return [function, *(_postgresql_trigger(table) for table in APPEND_ONLY)]
-    return []
 
 
 def _sqlite_triggers(table: str) -> list[str]:
