@@ -64,7 +64,8 @@ def layer_bytes(case: MemoryCase, *, constants: ActivationConstants = CONSTANTS)
     tensors = constants.gated_backward_tensors if shape.gated_mlp else constants.plain_backward_tensors
     return LayerBytes(
         kept_bytes=_norm_bytes(case)
-        + c * (2 * shape.attention_width + 2 * kv_width + constants.leftover_h * shape.hidden)
+        + (case.stack.attention_bytes or c) * 2 * (shape.attention_width + kv_width)
+        + c * constants.leftover_h * shape.hidden
         + _mlp_bytes(case, width, constants)
         + _linear_input_bytes(case, width),
         backward_bytes=c * (tensors * width + shape.hidden),

@@ -28,11 +28,11 @@ class CpuConstants:
     low, high        80% interval of measured over forecast
     """
 
-    products_16bit: float = 0.20
-    products_fp32: float = 0.65
-    attention: float = 0.18
-    element_bytes: float = 400.0
-    launch_s: float = 0.0008
+    products_16bit: float = 0.31
+    products_fp32: float = 0.90
+    attention: float = 0.20
+    element_bytes: float = 240.0
+    launch_s: float = 0.003
     low: float = 0.6
     high: float = 1.7
 

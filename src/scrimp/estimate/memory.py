@@ -16,7 +16,7 @@ from scrimp.core.units import GIB
 from scrimp.estimate.memory_case import MemoryCase
 from scrimp.estimate.memory_phases import memory_phases
 from scrimp.estimate.process_memory import process_forecast
-from scrimp.estimate.stack import TRAINER
+from scrimp.estimate.stack import TRAINER, TRAINER_ON_CPU
 from scrimp.estimate.tuning import tuning_of
 
 
@@ -76,27 +76,21 @@ def forecast_memory(
         gpus=gpus,
         longest_row_tokens=longest_row_tokens,
         trained_share=min(1.0, trained_share * WORST_TRAINED_RATIO),
-        stack=TRAINER,
+        stack=TRAINER_ON_CPU if device.kind == "cpu" else TRAINER,
     )
-    if device.kind == "cpu":
-        return process_forecast(case)
-    return card_forecast(case, capacity_bytes=device.memory_bytes)
+    return process_forecast(case) if device.kind == "cpu" else card_forecast(case)
 
 
-def card_forecast(
-    case: MemoryCase, *, capacity_bytes: float | None = None, ratios: DeviceRatios = RATIOS
-) -> MemoryForecast:
+def card_forecast(case: MemoryCase, *, ratios: DeviceRatios = RATIOS) -> MemoryForecast:
     """The forecast on GPUs: allocated peak, what nvidia-smi will show, and what the card must have.
 
-    What nvidia-smi shows ends at `capacity_bytes` when the need does.
+    Of the device it depends on nothing but its kind. What nvidia-smi shows may pass the card's size on paper: near
+    the limit the allocator gives its cache back, which is why `need_bytes` alone says whether a job fits.
     """
     phases = memory_phases(case)
     peak = max(phase.total_bytes for phase in phases)
-    logits = case.scored_tokens * case.shape.vocab * case.stack.loss_bytes(case.recipe.loss)
     need = peak * ratios.need_ratio + ratios.context_bytes
-    device = peak * ratios.device_ratio + logits * ratios.device_logits + ratios.context_bytes
-    if capacity_bytes is not None:
-        device = min(device, max(need, capacity_bytes))
+    device = peak * ratios.device_ratio + case.logits_bytes * ratios.device_logits + ratios.context_bytes
     high, basis = _reliability(case, ratios)
     return MemoryForecast(
         phases=phases,

@@ -13,6 +13,9 @@ LINEAR_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0,
 # Embedding, head and norms are never packed.
 OTHER_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "int8": 2.0, "nf4": 2.0}
 
+# A logit of a piece: in 16 bit, in fp32 (where its gradient is formed in place), and that gradient in 16 bit.
+PIECE_BYTES = 8.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCase:
@@ -38,6 +41,21 @@ class MemoryCase:
     def scored_tokens(self) -> float:
         """Tokens of it whose logits are made."""
         return self.tokens * (self.trained_share if self.recipe.loss == "selected" else 1.0)
+
+    @property
+    def logits_bytes(self) -> float:
+        """What the loss holds beyond the hidden states, at its peak: logits, their copies and their gradient.
+
+        Made in pieces, a logit is there in 16 bit, in fp32 and as its 16-bit gradient; a trained head adds its own
+        gradient in fp32. Made at once, it is whatever the software keeps of it.
+        """
+        logits = self.scored_tokens * self.shape.vocab
+        if self.recipe.loss == "fused":
+            return 0.0
+        if self.recipe.loss == "full" or self.stack.piece_logits is None:
+            return logits * self.stack.full_loss_bytes
+        head = 0 if self.tuning.frozen_base else 4 * self.shape.embedding_params
+        return min(logits, self.stack.piece_logits) * PIECE_BYTES + head
 
     @property
     def shards(self) -> int:

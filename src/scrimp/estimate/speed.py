@@ -77,13 +77,17 @@ def pace_of(shape: ModelShape, recipe: Recipe, device: Device, *, gpus: int, sta
     )
 
 
+# Source: rows that the fit never saw, docs/explanation/time.md.
+MEASURED_CLASS = Interval(low=0.65, high=1.35, basis="roofline, graded on published runs of this class of GPU")
+UNMEASURED_CLASS = Interval(low=0.40, high=1.80, basis="roofline; no run of this class of GPU or model was measured")
+CPU_MACHINE = Interval(low=CPU.low, high=CPU.high, basis="CPU model, measured on one machine")
+
+
 def interval_of(pace: Pace) -> Interval:
-    """How far the step time may be off. Source: rows that the fit never saw, docs/explanation/time.md."""
+    """How far the step time may be off."""
     if isinstance(pace.chip, CpuChip):
-        return Interval(low=CPU.low, high=CPU.high, basis="CPU model, measured on one machine")
-    if pace.chip.measured and not pace.shape.experts:
-        return Interval(low=0.65, high=1.35, basis="roofline, graded on published runs of this class of GPU")
-    return Interval(low=0.40, high=1.80, basis="roofline; no run of this class of GPU or model was measured")
+        return CPU_MACHINE
+    return MEASURED_CLASS if pace.chip.measured and not pace.shape.experts else UNMEASURED_CLASS
 
 
 def step_s(pace: Pace, load: TokenLoad) -> float:

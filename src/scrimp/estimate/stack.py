@@ -6,8 +6,6 @@ The formulas take a `Stack` so that the very code that plans for our trainer is 
 from dataclasses import dataclass
 from typing import Literal
 
-from scrimp.core.recipe import LossCode
-
 AdapterMath = Literal["autocast", "fp32", "base"]
 OptimizerStep = Literal["fused", "foreach", "paged", "in_backward"]
 Kernels = Literal["eager", "fused"]
@@ -25,6 +23,8 @@ class Stack:
     full_loss_bytes      bytes per scored token and vocabulary entry where logits exist: 12 for transformers up to
                          4.45 and from 5.0, 14 for 4.46-4.57, 8 for a fused cross entropy over full logits, 4 for
                          litgpt's chunks, whose logits all stay (measured slopes and traces, see the memory page)
+    piece_logits         `selected` makes at most so many logits at a time and forms their gradient at once; None: all
+    attention_bytes      bytes of a value that attention keeps; None: those of the compute dtype
     accumulates          gradients of earlier micro-batches are alive during forward and backward
     kernels              `fused`: norms keep no fp32 copy and SwiGLU no intermediate (Liger, torch.compile)
     upcasts_16bit        norms, embeddings and head are made fp32 (PEFT's prepare_model_for_kbit_training)
@@ -38,6 +38,8 @@ class Stack:
     adapter_math: AdapterMath = "autocast"
     optimizer_step: OptimizerStep = "fused"
     full_loss_bytes: float = 12.0
+    piece_logits: int | None = None
+    attention_bytes: int | None = None
     accumulates: bool = True
     kernels: Kernels = "eager"
     upcasts_16bit: bool = False
@@ -46,10 +48,9 @@ class Stack:
     repeats_kv: bool = False
     speed: SpeedStack = "eager"
 
-    def loss_bytes(self, loss: LossCode) -> float:
-        """Bytes per scored token and vocabulary entry; `fused` never makes logits."""
-        return 0.0 if loss == "fused" else self.full_loss_bytes
 
-
-# Our trainer: fused AdamW, gradients accumulated over micro-batches, fp32 adapters, transformers 5 losses.
-TRAINER = Stack(name="scrimp")
+# Our trainer: fused AdamW, gradients accumulated over micro-batches, fp32 adapters under autocast, a selective loss in
+# pieces of 2^26 logits (train/loss.py), logits of all positions as transformers 5 makes them where a head asks for it.
+TRAINER = Stack(name="scrimp", piece_logits=2**26)
+# On a CPU its attention runs in fp32 and writes grouped heads out to the width of the queries (train/attention.py).
+TRAINER_ON_CPU = Stack(name="scrimp on a CPU", piece_logits=2**26, attention_bytes=4, repeats_kv=True)
