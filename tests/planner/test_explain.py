@@ -19,6 +19,7 @@ def plans(fakes):
     offers = (
         fakes.offer("RTX4090", "0.40", market="spot", region="eu-north-1"),
         fakes.offer("A100-SXM4-80GB", "3.00", gpu_count=2.0, instance_type="2x", provider="aws"),
+        fakes.offer("A100-SXM4-80GB", "4.00", provider="azure"),
     )
     return choose(fakes.workload(spec=fakes.spec(method="lora")), fakes.facts(*offers), fakes.Forecaster())
 
@@ -57,8 +58,12 @@ def test_spot_says_that_no_preemption_is_counted(fakes, plans):
     assert "taken away" in line
 
 
+def test_several_cards_are_for_comparison(fakes, plans):
+    assert any("uses one card" in line for line in explain.doubts(plans.candidates[1], LimitsSpec(), fakes.TODAY))
+
+
 def test_a_limit_within_the_interval_is_a_doubt_with_its_odds(fakes, plans):
-    candidate = plans.candidates[1]
+    candidate = plans.candidates[2]
     total = candidate.money.total_usd
     assert explain.doubts(candidate, LimitsSpec(budget_usd=total.high * 100), fakes.TODAY) == ()
     (line,) = explain.doubts(candidate, LimitsSpec(budget_usd=total.high), fakes.TODAY)
@@ -68,7 +73,7 @@ def test_a_limit_within_the_interval_is_a_doubt_with_its_odds(fakes, plans):
 
 
 def test_memory_that_only_just_fits_and_old_prices_are_doubts(fakes, plans):
-    candidate = plans.candidates[1]
+    candidate = plans.candidates[2]
     tight = replace(candidate, device=replace(candidate.device, memory_bytes=int(candidate.memory.need_bytes.value)))
     (line,) = explain.doubts(tight, LimitsSpec(), fakes.TODAY)
     assert "1 chance in 2 that" in line
@@ -86,8 +91,8 @@ def test_a_cheaper_plan_that_may_not_fit_is_named(fakes):
     plans = choose(fakes.workload(spec=fakes.spec(method="lora")), market, fakes.Forecaster())
     first, last = plans.candidates
     assert first.device.name == "A100-SXM4-80GB"
-    assert explain.cheaper_but_tight(plans, first) is last
-    assert explain.cheaper_but_tight(plans, last) is None
+    assert explain.better_but_tight(plans, first) is last
+    assert explain.better_but_tight(plans, last) is None
     assert explain.plan_row(last, rank=2, on_front=False, today=fakes.TODAY).memory_need.endswith("?")
 
 

@@ -109,9 +109,9 @@ def _verdict(planned: "Planned", today: date) -> "list[RenderableType]":
     alternative = plans.front[-1 if by_money else 0]
     if alternative != chosen:
         lines.append(_line(f"{other}: {explain.verdict(alternative)}"))
-    tight = explain.cheaper_but_tight(plans, chosen)
+    tight = explain.better_but_tight(plans, chosen)
     if tight is not None:
-        lines.append(_line(f"Cheaper, but may not fit: {explain.verdict(tight)}"))
+        lines.append(_line(f"{'Cheaper' if by_money else 'Faster'}, but may not fit: {explain.verdict(tight)}"))
     lines += [_line(f"Note: {text}", style="yellow") for text in explain.doubts(chosen, plans.spec.limits, today)]
     return [*lines]
 
@@ -210,9 +210,15 @@ def _rejected(plans: PlanSet, *, every: bool) -> "list[RenderableType]":
 
 
 def _next(planned: "Planned") -> list[tuple[str, str]]:
+    """What to type. This version trains where it is started, so a rented machine has to be rented by hand first."""
+    request = planned.request
+    written = [] if planned.written is None else [("written", str(planned.written))]
+    if planned.chosen.offer.market != "local":
+        again = " ".join(["scrimp run", request.spec, *request.overrides, "market.where=local"])
+        return [*written, ("next", f"rent that machine, install scrimp on it, and there: {again}")]
     if planned.written is not None:
-        return [("written", str(planned.written)), ("next", f"scrimp run {planned.written}")]
-    again = " ".join(["scrimp plan", planned.request.spec, *planned.request.overrides])
+        return [*written, ("next", f"scrimp run {planned.written}")]
+    again = " ".join(["scrimp plan", request.spec, *request.overrides])
     return [("next", f"{again} -o plan.yaml, then scrimp run plan.yaml")]
 
 

@@ -24,7 +24,7 @@ from scrimp.core.units import (
 )
 from scrimp.planner.limits import chance_over
 from scrimp.planner.market import is_stale
-from scrimp.planner.order import cost_usd, is_tight
+from scrimp.planner.order import cost_usd, duration_s, is_tight
 from scrimp.planner.question import machine_of
 
 Quantity = TypeVar("Quantity", float, Decimal)
@@ -44,7 +44,7 @@ KIND_WORDS: dict[RejectionKind, str] = {
 # Kinds whose subject is `machine, method`.
 _BY_METHOD = ("memory", "over_budget", "past_deadline")
 # A chance below this is not worth a line, above its complement it is certain enough.
-_NEGLIGIBLE_CHANCE = 0.02
+_NEGLIGIBLE_CHANCE = 0.05
 _DAYS_A_MONTH = 30.44
 _DAYS_A_YEAR = 365.25
 _MOST_PARTS = 4
@@ -128,10 +128,11 @@ def verdict(candidate: Candidate) -> str:
     )
 
 
-def cheaper_but_tight(plans: PlanSet, chosen: Candidate) -> Candidate | None:
-    """The cheapest plan that may not fit, when it would cost less than the chosen one."""
-    tight = [item for item in plans.candidates if is_tight(item) and cost_usd(item) < cost_usd(chosen)]
-    return None if is_tight(chosen) else min(tight, key=cost_usd, default=None)
+def better_but_tight(plans: PlanSet, chosen: Candidate) -> Candidate | None:
+    """The best plan that may not fit, when it would be cheaper (or faster, if that is the aim) than the chosen one."""
+    measure = cost_usd if plans.spec.market.objective == "cheapest" else duration_s
+    tight = [item for item in plans.candidates if is_tight(item) and measure(item) < measure(chosen)]
+    return None if is_tight(chosen) else min(tight, key=measure, default=None)
 
 
 def doubts(candidate: Candidate, limits: LimitsSpec, today: date) -> tuple[str, ...]:
@@ -145,6 +146,8 @@ def doubts(candidate: Candidate, limits: LimitsSpec, today: date) -> tuple[str, 
         lines += _chance_line(words, candidate.time.total_s, limits.deadline_s)
     has = candidate.device.memory_bytes
     lines += _chance_line(f"{{}} that {format_bytes(has)} are not enough", candidate.memory.need_bytes, float(has))
+    if candidate.recipe.sharding != "none":
+        lines.append("the trainer of this version uses one card: a plan for several is for comparison")
     if candidate.offer.market == "spot":
         lines.append("a spot machine can be taken away; no preemption is counted in time and cost")
     if candidate.offer.market != "local":

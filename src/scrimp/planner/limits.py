@@ -61,35 +61,31 @@ def chance_over(forecast: Estimate[float] | Estimate[Decimal], limit: float | De
 
 
 def _over_budget(over: Sequence[Candidate], limits: LimitsSpec) -> tuple[Rejected, ...]:
-    if limits.budget_usd is None:
-        return ()
-    budget = limits.budget_usd
     return tuple(
-        Rejected(
-            kind="over_budget",
-            subject=subject,
-            reason=f"{format_usd(cost_usd(best))} at best, {format_usd(cost_usd(best) - budget)} over the budget of "
-            f"{format_usd(budget)}",
-            offers=count,
-        )
+        Rejected(kind="over_budget", subject=subject, reason=_broken(best, limits), offers=count)
         for subject, best, count in _classes(over, lambda c: (cost_usd(c), tie_break(c)))
     )
 
 
 def _past_deadline(late: Sequence[Candidate], limits: LimitsSpec) -> tuple[Rejected, ...]:
-    if limits.deadline_s is None:
-        return ()
-    deadline = limits.deadline_s
     return tuple(
-        Rejected(
-            kind="past_deadline",
-            subject=subject,
-            reason=f"{format_duration(duration_s(best))} at best, {format_duration(duration_s(best) - deadline)} past "
-            f"the deadline of {format_duration(deadline)}",
-            offers=count,
-        )
+        Rejected(kind="past_deadline", subject=subject, reason=_broken(best, limits), offers=count)
         for subject, best, count in _classes(late, lambda c: (duration_s(c), tie_break(c)))
     )
+
+
+def _broken(best: Candidate, limits: LimitsSpec) -> str:
+    """`$0.11 at best, $0.01 over the budget of $0.10; 11.9 min, 5.9 min past the deadline of 6.0 min`."""
+    cost, time = cost_usd(best), duration_s(best)
+    parts: list[str] = []
+    if limits.budget_usd is not None and cost > limits.budget_usd:
+        excess, limit = format_usd(cost - limits.budget_usd), format_usd(limits.budget_usd)
+        parts.append(f"{format_usd(cost)} at best, {excess} over the budget of {limit}")
+    if limits.deadline_s is not None and time > limits.deadline_s:
+        excess, limit = format_duration(time - limits.deadline_s), format_duration(limits.deadline_s)
+        at_best = "" if parts else " at best"
+        parts.append(f"{format_duration(time)}{at_best}, {excess} past the deadline of {limit}")
+    return "; ".join(parts)
 
 
 def _classes(candidates: Iterable[Candidate], badness: Callable[[Candidate], Any]) -> list[tuple[str, Candidate, int]]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from scrimp import __version__
 from scrimp.catalog.carbon import grid_factor
 from scrimp.catalog.devices import devices
-from scrimp.catalog.local import local_device, local_gpus, local_offer
+from scrimp.catalog.local import local_device, local_offer
 from scrimp.catalog.offers import offers
 from scrimp.catalog.terms import provider_terms
-from scrimp.catalog.this_machine import LocalReading, read_local
+from scrimp.catalog.this_machine import read_local
 from scrimp.core.errors import SpecError
 from scrimp.core.job import JobSpec, LocalMachineSpec
 from scrimp.core.market import Device, Offer
@@ -61,14 +61,14 @@ class Planned:
     written: Path | None
 
 
-def plan_file(request: PlanRequest, *, world: World) -> Planned:
-    """Plan the job of a spec file; with `output`, write the plan of the picked candidate there.
+def plan_file(request: PlanRequest, *, world: World, facts: MarketFacts | None = None) -> Planned:
+    """Plan the job of a spec file; with `output`, write the plan of the picked candidate there. `facts`: see `plan`.
 
     Raises:
         SpecError, DataError, UnknownNameError, NetworkError: the spec, the data, a name, the model.
         NoPlanError: nothing fits, or nothing meets the limits.
     """
-    plans = plan(read_spec(request.spec, overrides=request.overrides), world=world)
+    plans = plan(read_spec(request.spec, overrides=request.overrides), world=world, facts=facts)
     chosen = _picked(plans, request.pick)
     if request.output is not None:
         write_plan(plan_from(plans, chosen, world=world), request.output)
@@ -163,8 +163,7 @@ def count(spec: JobSpec, source: ModelSource, *, world: World) -> Workload:
 
 def market_facts(spec: JobSpec, *, world: World) -> MarketFacts:
     """The shipped catalogue and, where the spec allows it, this machine."""
-    here = read_local() if spec.market.where != "cloud" else None
-    device, own = (None, ()) if here is None else _this_machine(here, spec.local)
+    device, own = _this_machine(spec.local) if spec.market.where != "cloud" else (None, None)
     return MarketFacts(
         offers=offers() if spec.market.where != "local" else (),
         devices=devices(),
@@ -172,17 +171,17 @@ def market_facts(spec: JobSpec, *, world: World) -> MarketFacts:
         terms=provider_terms(),
         grid=grid_factor,
         local_device=device,
-        local_offers=own,
+        local_offers=() if own is None else (own,),
     )
 
 
-def _this_machine(here: LocalReading, prices: LocalMachineSpec) -> tuple[Device, tuple[Offer, ...]]:
-    """What would train here, one card of it or all."""
+def _this_machine(prices: LocalMachineSpec) -> tuple[Device, Offer]:
+    """What would train here. One card even where there are several: the trainer uses one."""
+    here = read_local()
     device = local_device(
         cpuinfo=here.cpuinfo, memory_bytes=here.memory_bytes, cores=here.cores, gpu_query=here.gpu_query
     )
-    cards = len(local_gpus(here.gpu_query or "")) or 1
-    return device, tuple(local_offer(device, count, prices) for count in sorted({1, cards}))
+    return device, local_offer(device, 1, prices)
 
 
 def _picked(plans: PlanSet, rank: int) -> Candidate:
