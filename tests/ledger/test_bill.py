@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scrimp.core.run import RunEvent
-from scrimp.ledger.bill import BilledRun, MachineRate, bill
+from scrimp.ledger.bill import BilledRun, MachineRate, bill, billed_kwh, unrecorded
 from scrimp.ledger.history import history_of
 from scrimp.ledger.queries import EntryQuery
 
@@ -67,6 +68,31 @@ def test_a_bill_twice_is_the_same_bill(ledger, nouns):
     assert ledger.record(*_billed(both).entries) == 2
     assert ledger.record(*_billed(both).entries) == 0
     assert ledger.spent_usd() == _billed(both).total_usd
+
+
+def test_a_process_that_was_taken_for_dead_is_billed_for_the_rest(ledger, nouns):
+    dead = _billed(nouns.make_events(steps=30, ending=None)).entries
+    ledger.record(*unrecorded(dead, ledger.entries()))
+    for steps, ending in ((31, None), (40, "interrupted"), (40, "interrupted")):
+        now = _billed(nouns.make_events(steps=steps, ending=ending)).entries
+        ledger.record(*unrecorded(now, ledger.entries()))
+        hours = sum(entry.quantity for entry in ledger.entries(EntryQuery(kind="machine")))
+        assert hours == now[0].quantity
+    assert ledger.spent_usd() == _billed(nouns.make_events(steps=40)).total_usd
+    assert len(ledger.entries()) == 2 * 3
+    assert unrecorded(now, ledger.entries()) == ()
+
+
+def test_a_changed_price_changes_no_old_entry(ledger, nouns):
+    ledger.record(*_billed(nouns.make_events(steps=36)).entries)
+    dearer = replace(LOCAL, electricity_usd_per_kwh=Decimal(9))
+    again = _billed(nouns.make_events(steps=36), run=replace(RUN, rate=dearer)).entries
+    assert unrecorded(again, ledger.entries()) == ()
+
+
+def test_the_electricity_that_was_billed(nouns):
+    assert billed_kwh(_billed(nouns.make_events(steps=3600)).entries) == 0.06
+    assert billed_kwh([nouns.make_entry()]) is None
 
 
 def test_an_unknown_price_is_flagged_and_not_zero(nouns):

@@ -5,7 +5,8 @@ attempt's first sign of life to its last; an attempt that was killed is billed t
 attempts belongs to no one: the machine of a stopped local run works for its owner.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -74,6 +75,41 @@ def bill(history: RunHistory, *, run: BilledRun, process_ended: bool) -> Bill:
         if attempt.price_usd_per_hour is None and run.rate.price_usd_per_hour is None:
             unpriced.append(f"{attempt.duration_s:.0f} s of machine time (attempt {attempt.number})")
     return Bill(entries=tuple(closed), running=tuple(running), unpriced=tuple(unpriced))
+
+
+def unrecorded(entries: Iterable[LedgerEntry], recorded: Iterable[LedgerEntry]) -> tuple[LedgerEntry, ...]:
+    """What to append so that the ledger holds `entries`, given what it holds of the run already.
+
+    New entries as they are. Of one that was recorded when less had been used (a process that was taken for dead went
+    on for a while), the rest, at the price that was recorded. A price that was changed since changes no old entry.
+    """
+    known = {entry.entry_id: entry for entry in recorded}
+    missing: list[LedgerEntry] = []
+    for entry in entries:
+        base = known.get(entry.entry_id)
+        if base is None:
+            missing.append(entry)
+            continue
+        parts = [base, *(item for name, item in known.items() if name.startswith(f"{entry.entry_id}/more-"))]
+        rest = entry.quantity - sum((part.quantity for part in parts), Decimal(0))
+        if rest > 0:
+            more = replace(
+                entry,
+                entry_id=f"{entry.entry_id}/more-{len(parts)}",
+                quantity=rest,
+                unit_usd=base.unit_usd,
+                amount_usd=product_usd(rest, base.unit_usd),
+                started_at=max(part.ended_at for part in parts),
+                note="went on after it was billed",
+            )
+            missing.append(more)
+    return tuple(missing)
+
+
+def billed_kwh(entries: Iterable[LedgerEntry]) -> float | None:
+    """The electricity among the entries; None where none was billed."""
+    used = [entry.quantity for entry in entries if entry.kind == "electricity" and entry.unit == "kWh"]
+    return float(sum(used)) if used else None
 
 
 def _entries(attempt: Attempt, *, run: BilledRun, is_open: bool) -> list[LedgerEntry]:

@@ -61,13 +61,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHistory:
-    """All that the events of one run say. Steps that were repeated after a resume appear once, as last taken."""
+    """All that the events of one run say. Steps that were repeated after a resume appear once, as last taken.
+
+    `started`, `loaded` and `finished` are the values of the newest event of that kind.
+    """
 
     attempts: tuple[Attempt, ...] = ()
     steps: tuple[RunEvent, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
     samples: tuple[Sample, ...] = ()
     checkpoints: tuple[RunEvent, ...] = ()
+    started: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
     loaded: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
     finished: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
     failure: str | None = None
@@ -199,6 +203,8 @@ def _with_answer(sample: Sample | None, event: RunEvent) -> Sample:
 
 
 def _with_outcome(history: RunHistory, event: RunEvent) -> RunHistory:
+    if event.kind == "started":
+        return replace(history, started=event.values)
     if event.kind == "loaded":
         return replace(history, loaded=event.values)
     if event.kind == "finished":

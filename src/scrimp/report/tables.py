@@ -9,6 +9,9 @@ from scrimp.ledger.history import Attempt, RunHistory
 from scrimp.report.source import ReportSource
 from scrimp.report.words import QUANTITY_WORDS, error_words, quantity_words
 
+# Values of a `started` event that the page has in another place.
+_TOLD_ELSEWHERE = {"run_id", "price_usd_per_hour", "device"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedBar:
@@ -119,15 +122,14 @@ def environment_rows(source: ReportSource) -> list[tuple[str, str]]:
     rows += [("machine", f"{record.device}, {record.provider}, {record.market.replace('_', '-')}")]
     if history.peak_bytes is not None:
         rows.append(("memory at its peak", f"{format_bytes(history.peak_bytes)} ({history.peak_kind})"))
-    if history.attempts and history.attempts[-1].host:
-        rows.append(("host", history.attempts[-1].host))
     for name in ("params", "trainable_params", "rows", "eval_rows"):
         value = history.loaded.get(name)
         if isinstance(value, int | float):
             rows.append((name.replace("_", " ").replace("params", "parameters"), format_count(value)))
     if source.plan is not None:
         rows.append(("scrimp", source.plan.scrimp_version))
-    rows += [(name.replace("_", " "), str(value)) for name, value in sorted(source.environment.items())]
+    told = {name: value for name, value in history.started.items() if name not in _TOLD_ELSEWHERE}
+    rows += [(name.replace("_", " "), str(value)) for name, value in {**told, **source.environment}.items()]
     return rows
 
 
