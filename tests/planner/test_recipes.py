@@ -122,11 +122,6 @@ def test_a_frozen_base_is_kept_in_the_dtype_it_is_multiplied_in(fakes):
     assert _search(fakes, device=fakes.CPU).recipe.weight_dtype == "fp32"
 
 
-def test_full_fine_tuning_falls_back_to_bf16_weights(fakes):
-    fit = _search(fakes, method="full", device=fakes.device(memory_bytes=115 * GIB))
-    assert fit.recipe.weight_dtype == "bf16"
-
-
 def test_several_cards_hold_whole_copies_where_they_can(fakes):
     assert _search(fakes, card="A100-SXM4-80GB", gpus=4).recipe.sharding == "ddp"
     assert _search(fakes, method="full", card="A100-SXM4-80GB", gpus=4).recipe.sharding == "fsdp"
