@@ -20,6 +20,9 @@ class Full(TuningMethod[FullOptions]):
     name = "full"
     summary = "all weights"
     options_type = FullOptions
+    # fp32 wherever it fits. Steps of this size are mostly below the resolution of bf16: 15 steps of 8 rows on
+    # SmolLM2-135M took the held-out loss from 4.41 to 3.54 in fp32 with bf16 arithmetic, and from 4.40 to 4.25 in bf16
+    # weights, of which 4% had changed at all (2026-12-01).
     weight_dtypes = ("fp32", "bf16")
     frozen_base = False
     # A tenth of LoRA's rate ("LoRA Without Regret", 2025).
