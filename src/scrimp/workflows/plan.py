@@ -33,8 +33,9 @@ from scrimp.workflows.world import World
 
 # Plotting needs the front and the neighbourhood of the best, not a thousand points.
 _MOST_POINTS = 40
-# Answers are cut here before and after training.
-_SAMPLE_TOKENS = 64
+# What the trainer shows before and after: so many tokens an answer at most, and so many prompts when none are given.
+_ANSWER_TOKENS = 64
+_DEFAULT_PROMPTS = 2
 _PLAN_HEAD = """\
 # A plan that scrimp made. `scrimp run` executes exactly this; edit `chosen: recipe:` to change how it trains.
 """
@@ -85,11 +86,12 @@ def plan(spec: JobSpec, *, world: World, facts: MarketFacts | None = None) -> Pl
     source = resolve(spec.model, env=world.env)
     workload = count(spec, source, world=world)
     facts = facts or market_facts(spec, world=world)
+    prompts = len(spec.sample_prompts) or min(_DEFAULT_PROMPTS, workload.profile.eval_rows)
     forecaster = RoomForecaster.of(
         workload,
         facts,
         model_is_here=source.folder is not None or source.kind == "bundled",
-        sampled_tokens=2 * len(spec.sample_prompts) * _SAMPLE_TOKENS,
+        sampled_tokens=2 * prompts * _ANSWER_TOKENS,
     )
     plans = choose(workload, facts, forecaster)
     if not plans.candidates:
