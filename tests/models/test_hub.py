@@ -123,6 +123,13 @@ def test_a_model_with_pickled_weights_only_is_refused_unless_asked(online: Any):
     assert (Path(ready.folder or "") / "pytorch_model.bin").is_file()
 
 
+def test_an_adapter_on_the_hub_is_not_taken_for_a_model(online: Any):
+    env, server = online
+    server.files = {"adapter_config.json": b"{}", "LICENSE": b"text"}
+    with pytest.raises(SpecError, match=r"has no config\.json"):
+        resolve("owner/model", env=env)
+
+
 def test_a_gated_model_asks_for_a_token(online: Any):
     env, _ = online
     with pytest.raises(NetworkError, match="accepted its licence") as caught:

