@@ -13,22 +13,22 @@ from pathlib import Path
 from scrimp.core.errors import BudgetError, InterruptedRunError, ResourceError, ScrimpError, error_class
 from scrimp.core.plan import Plan
 from scrimp.core.recipe import ResolvedJob
-from scrimp.core.run import LedgerEntry, RunEvent, RunRecord, RunState, RunSummary
+from scrimp.core.run import RunEvent, RunRecord, RunState, RunSummary
 from scrimp.launch.attend import Outcome, attend
 from scrimp.launch.engine import LOG_FILE, RESOLVED_FILE, Engine
 from scrimp.launch.follow import log_tail
-from scrimp.ledger.bill import BilledRun, MachineRate, bill
+from scrimp.ledger.bill import BilledRun, MachineRate, bill, billed_kwh, unrecorded
 from scrimp.ledger.grade import grade
 from scrimp.ledger.history import RunHistory, history_of
 from scrimp.ledger.queries import EntryQuery
 from scrimp.ledger.store import Ledger
 from scrimp.spec.codec import dump_json, load_json
 from scrimp.spec.events import EVENTS_FILE, read_events
+from scrimp.workflows.report import write_run_report
 from scrimp.workflows.world import World
 
 PLAN_FILE = "plan.yaml"
 ADAPTER_FOLDER = "adapter"
-REPORT_FILE = "report.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +111,15 @@ def settle(run: OpenRun, *, ledger: Ledger, world: World) -> RunSummary:
     """
     history = history_of(read_events(run.folder / EVENTS_FILE))
     owner = BilledRun(run_id=run.job.run_id, project=run.plan.spec.project, rate=local_rate(run.plan))
-    ledger.record(*bill(history, run=owner, process_ended=True).entries)
-    entries = ledger.entries(EntryQuery(run_id=run.job.run_id))
-    spent_usd = sum((entry.amount_usd for entry in entries), Decimal(0))
+    mine = EntryQuery(run_id=run.job.run_id)
+    done = bill(history, run=owner, process_ended=True)
+    ledger.record(*unrecorded(done.entries, ledger.entries(mine)))
+    entries, spent_usd = ledger.entries(mine), ledger.spent_usd(mine)
     record = replace(
         _record(run, history, state=history.state(process_ended=True)),
         ended_at=world.now(),
         spent_usd=spent_usd,
-        graded=grade(run.plan, history, spent_usd=spent_usd),
+        graded=grade(run.plan, history, spent_usd=spent_usd, energy_kwh=billed_kwh(entries)),
     )
     ledger.save_run(record)
     report = write_run_report(run.folder, run.plan, record, entries)
@@ -184,8 +185,3 @@ def _ending(summary: RunSummary, outcome: Outcome, run: OpenRun) -> ScrimpError:
         expected="signal 9 is often the kernel, for lack of memory: see free -h",
         next_step=go_on,
     )
-
-
-def write_run_report(folder: Path, plan: Plan, record: RunRecord, entries: tuple[LedgerEntry, ...]) -> Path:
-    """report.html of a run folder, from what lies in it and the ledger's lines."""
-    raise NotImplementedError

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from scrimp.core.errors import SpecError, UnknownNameError
+from scrimp.core.errors import ResourceError, SpecError, UnknownNameError
 from scrimp.core.recipe import ResolvedJob
 from scrimp.core.run import RunSummary
 from scrimp.core.units import parse_duration_s, parse_usd
 from scrimp.launch.engine import RESOLVED_FILE
 from scrimp.launch.engines.local import LocalEngine
+from scrimp.launch.lock import holder
 from scrimp.ledger.store import Ledger
 from scrimp.workflows.execute import PLAN_FILE, OpenRun, Watch, execute, local_rate, read_job, settle, write_job
 from scrimp.workflows.plan import read_plan
@@ -31,6 +32,7 @@ def resume(name: str, *, overrides: Sequence[str] = (), world: World, watch: Wat
     """
     ledger = Ledger(world.ledger_url)
     opened = find_run(name, ledger=ledger, world=world)
+    _refuse_while_running(opened)
     settled = settle(opened, ledger=ledger, world=world)
     if settled.record.state == "finished":
         world.note(f"{settled.record.run_id} has finished: nothing left to do")
@@ -42,6 +44,16 @@ def resume(name: str, *, overrides: Sequence[str] = (), world: World, watch: Wat
     return execute(replace(opened, job=job), engine=engine, ledger=ledger, world=world, watch=watch)
 
 
+def _refuse_while_running(opened: OpenRun) -> None:
+    busy = holder(opened.folder)
+    if busy is not None:
+        raise ResourceError(
+            what=f"{opened.job.run_id} is training right now (process {busy.pid})",
+            expected="a run that nobody works on",
+            next_step=f"scrimp show {opened.job.run_id}    # or stop it first: kill -INT {busy.pid}",
+        )
+
+
 def find_run(name: str, *, ledger: Ledger, world: World) -> OpenRun:
     """The run folder behind a name.
 
@@ -49,21 +61,18 @@ def find_run(name: str, *, ledger: Ledger, world: World) -> OpenRun:
         UnknownNameError: no such run, or its folder is gone.
     """
     folder = world.cwd / name
-    created_at = world.now()
     if not (folder / RESOLVED_FILE).is_file():
         record = ledger.run(name)
-        folder, created_at = Path(record.folder), record.created_at
+        folder = Path(record.folder)
         if not folder.is_dir():
             raise UnknownNameError(
                 what=f"the folder of run {record.run_id} is gone: {folder}",
                 expected="the folder with its checkpoints, where it was",
                 next_step=f"move it back, or start again: scrimp runs --name {record.name}",
             )
-    job = read_job(folder)
-    known = {record.run_id: record for record in ledger.runs()}
-    if job.run_id in known:
-        created_at = known[job.run_id].created_at
-    return OpenRun(folder=folder, plan=read_plan(folder / PLAN_FILE), job=job, created_at=created_at)
+    job, planned = read_job(folder), read_plan(folder / PLAN_FILE)
+    known = {record.run_id: record.created_at for record in ledger.runs()}
+    return OpenRun(folder=folder, plan=planned, job=job, created_at=known.get(job.run_id, planned.created_at))
 
 
 def _with_limits(job: ResolvedJob, overrides: Sequence[str]) -> ResolvedJob:
