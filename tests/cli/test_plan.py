@@ -150,6 +150,11 @@ def test_the_tokenizer_at_hand_is_used(scrimp, tmp_path, tiny_tokenizer_folder):
         (("job.yaml", "limits.budget=0.001"), 5, ("over the budget of $0.0010", "more budget: limits.budget=")),
         (("job.yaml", "limits.deadline=60s"), 5, ("past the deadline of 60.0 s", "more time: limits.deadline=")),
         (("job.yaml", "method.name=full", "market.gpus=[RTX4090]", "market.max_gpus=1"), 5, ("nothing fits", "qlora")),
+        (
+            ("job.yaml", "market.where=local", "training.epochs=500", "limits.deadline=10h"),
+            5,
+            ("on rented machines too: market.where=any",),
+        ),
         (("job.yaml", "--pick", "99999"), 2, ("there is no plan 99999",)),
         (("nowhere.yaml",), 2, ("nowhere.yaml", "job.yaml")),
         (("job.yaml", "data.path=missing.jsonl"), 3, ("missing.jsonl",)),

@@ -78,7 +78,8 @@ def no_plan_error(plans: PlanSet) -> NoPlanError:
     expected = " and ".join(wanted) if broken else "a machine among those that the spec allows that holds the job"
     why = "what fits breaks the limits" if broken else "nothing fits"
     lines = [f"{item.subject} ({item.offers}): {item.reason}" for item in _one_of_each(closest)]
-    head = f"no plan for {plans.model_shape.name} among {plans.considered_offers:,} offers: {why}"
+    offers = "one offer" if plans.considered_offers == 1 else f"{plans.considered_offers:,} offers"
+    head = f"no plan for {plans.model_shape.name} among {offers}: {why}"
     return NoPlanError(
         what="\n  ".join([head, *lines[:_MOST_REASONS]]),
         expected=expected,
@@ -163,13 +164,13 @@ def _least_beyond(candidates: Sequence[Candidate], limits: LimitsSpec) -> Candid
 
 
 def _raised(limits: LimitsSpec, candidate: Candidate) -> LimitsSpec:
-    """Limits that the candidate meets: budget rounded up to the cent, deadline to the minute or the half hour."""
+    """Limits that the candidate meets: budget rounded up to the cent, deadline to the minute or a tenth of an hour."""
     budget, deadline = limits.budget_usd, limits.deadline_s
     if budget is not None and cost_usd(candidate) > budget:
         budget = cost_usd(candidate).quantize(_CENT, rounding=ROUND_UP)
     if deadline is not None and duration_s(candidate) > deadline:
-        grain = MINUTE_S if duration_s(candidate) < 10 * HOUR_S else HOUR_S / 2
-        deadline = math.ceil(duration_s(candidate) / grain) * grain
+        grain_s = MINUTE_S if duration_s(candidate) < 2 * HOUR_S else HOUR_S / 10
+        deadline = math.ceil(duration_s(candidate) / grain_s) * grain_s
     return LimitsSpec(budget_usd=budget, deadline_s=deadline)
 
 
@@ -260,6 +261,5 @@ def _typed(value: Any) -> str:
     return str(value)
 
 
-def _typed_duration(seconds: float) -> str:
-    minutes = round(seconds / MINUTE_S)
-    return f"{minutes // 60}h" if minutes % 60 == 0 else f"{minutes}m"
+def _typed_duration(duration_s: float) -> str:
+    return f"{duration_s / MINUTE_S:.0f}m" if duration_s < 2 * HOUR_S else f"{duration_s / HOUR_S:.1f}h"

@@ -167,7 +167,7 @@ def market_facts(spec: JobSpec, *, world: World) -> MarketFacts:
     """The shipped catalogue and, where the spec allows it, this machine."""
     device, own = _this_machine(spec.local) if spec.market.where != "cloud" else (None, None)
     return MarketFacts(
-        offers=offers() if spec.market.where != "local" else (),
+        offers=offers(),
         devices=devices(),
         today=world.now().date(),
         terms=provider_terms(),
