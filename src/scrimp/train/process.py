@@ -1,0 +1,37 @@
+"""Settings of the training process that must be made before torch is imported. Standard library alone."""
+
+import os
+from collections.abc import Mapping, MutableMapping
+
+from scrimp.core.recipe import ResolvedJob
+
+
+def settle_process(job: ResolvedJob, environ: MutableMapping[str, str]) -> None:
+    """Fill in, where `environ` (the process's own) does not say otherwise.
+
+    OpenMP threads that wait shall sleep: spinning costs a small or shared machine a multiple of what it gains. cuBLAS
+    needs a fixed workspace to give the same bits twice.
+    """
+    environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if job.threads is not None:
+        environ["OMP_NUM_THREADS"] = str(job.threads)
+
+
+def thread_count(job: ResolvedJob, env: Mapping[str, str]) -> int:
+    """The job's own number, else OMP_NUM_THREADS, else the physical cores that this process may use."""
+    if job.threads is not None:
+        return job.threads
+    asked = env.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return usable_cores()
+
+
+def usable_cores() -> int:
+    """Physical cores, at most as many as this process is allowed to run on."""
+    import psutil
+
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))

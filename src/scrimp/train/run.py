@@ -1,0 +1,140 @@
+"""One attempt at a job: check, load, go on from the newest whole checkpoint, train to the end, save the result.
+
+Importing this module does not import torch: settings that must be made before that (`process.py`) come first.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrimp.core.errors import BudgetError, InterruptedRunError, ResourceError, ScrimpError
+from scrimp.core.recipe import ResolvedJob
+from scrimp.core.run import RunEvent
+from scrimp.train.durable import damage
+from scrimp.train.events import EventLog
+from scrimp.train.meter import Meter
+from scrimp.train.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from scrimp.train.session import Progress, Session
+
+ADAPTER_FOLDER = "adapter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOutcome:
+    """A finished run. `already_finished`: an earlier attempt had done it, and nothing was done now."""
+
+    run_id: str
+    steps: int
+    adapter: str
+    total_tokens: int
+    trained_tokens: int
+    final_loss: float | None
+    already_finished: bool = False
+
+
+def train(job: ResolvedJob, *, around: Surroundings) -> TrainOutcome:
+    """Work on a job until it is finished, or stop with everything kept that a later attempt needs.
+
+    What happens is written to events.jsonl in the run folder. Called again after whatever end, it goes on from the
+    newest whole checkpoint; after a finished run it does nothing.
+
+    Raises:
+        InterruptedRunError: a signal came.
+        BudgetError: the budget or the deadline would have been passed.
+        ScrimpError: it failed; the event log says so too.
+    """
+    folder = Path(job.run_folder)
+    _make_folder(folder)
+    with EventLog(folder, clock=around.clock, on_event=around.on_event) as events:
+        finished = next((event for event in reversed(events.earlier) if event.kind == "finished"), None)
+        if finished is not None and damage(folder / ADAPTER_FOLDER) is None:
+            return _outcome(job, folder, finished, already_finished=True)
+        try:
+            return _attempt(job, folder, events, around)
+        except (InterruptedRunError, BudgetError):
+            raise
+        except ScrimpError as error:
+            events.emit("failed", error=str(error), exit_code=error.exit_code)
+            raise
+        except Exception as error:
+            known = _out_of_memory(error, job)
+            said = known or f"{type(error).__name__}: {error}"
+            events.emit("failed", error=str(said), exit_code=known.exit_code if known else ScrimpError.exit_code)
+            if known is not None:
+                raise known from error
+            raise
+
+
+def _attempt(job: ResolvedJob, folder: Path, events: EventLog, around: Surroundings) -> TrainOutcome:
+    meter = Meter(job, earlier=events.earlier, clock=around.clock)
+    try:
+        with around.stop.at_once():
+            from scrimp.train.engine import train_to_the_end
+            from scrimp.train.prepare import prepare
+
+            session, progress, model_folder = prepare(job, events, meter, around)
+    except InterruptedRunError:
+        events.emit("interrupted", signal=around.stop.asked_by, checkpoint=None)
+        raise
+    progress = train_to_the_end(session, progress)
+    return _outcome(job, folder, _finish(session, progress, model_folder))
+
+
+def _finish(session: "Session", progress: "Progress", model_folder: Path) -> RunEvent:
+    """Save the result and say so. Cut off here, the run does it again from its last checkpoint."""
+    from scrimp.train.adapter import save_result
+    from scrimp.train.boundary import tell_measured
+
+    save_result(session.folder / ADAPTER_FOLDER, session.forward.loaded, session.job.recipe, model_folder=model_folder)
+    tell_measured(session)
+    return session.events.emit(
+        "finished",
+        adapter=str(session.folder / ADAPTER_FOLDER),
+        steps=progress.step,
+        total_tokens=progress.total_tokens,
+        trained_tokens=progress.trained_tokens,
+        final_loss=progress.loss,
+    )
+
+
+def _outcome(job: ResolvedJob, folder: Path, finished: RunEvent, *, already_finished: bool = False) -> TrainOutcome:
+    values = finished.values
+    loss = values.get("final_loss")
+    return TrainOutcome(
+        run_id=job.run_id,
+        steps=finished.step,
+        adapter=str(folder / ADAPTER_FOLDER),
+        total_tokens=_whole(values.get("total_tokens")),
+        trained_tokens=_whole(values.get("trained_tokens")),
+        final_loss=loss if isinstance(loss, float) else None,
+        already_finished=already_finished,
+    )
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResourceError(
+            what=f"the run folder {folder} cannot be made: {error.strerror}",
+            expected="a folder that can be written to",
+            next_step="output_dir=/some/other/folder",
+        ) from error
+
+
+def _out_of_memory(error: Exception, job: ResolvedJob) -> ResourceError | None:
+    """The error in our words, if memory ran out; torch's class is known by name, for torch may not be imported."""
+    if type(error).__name__ != "OutOfMemoryError" and not isinstance(error, MemoryError):
+        return None
+    smaller = max(job.steps.longest_row_tokens, job.recipe.micro_batch_tokens // 2)
+    return ResourceError(
+        what=f"memory ran out: {str(error).strip().partition('. ')[0]}",
+        expected="a recipe that fits this machine; the last checkpoint is kept",
+        next_step=f"training.micro_batch_tokens={smaller}, training.gradient_checkpointing=on, or method.name=qlora",
+    )
