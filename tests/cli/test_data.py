@@ -1,7 +1,9 @@
 """`scrimp data show` and `scrimp data profile`, as typed: for people, without colour, and as JSON."""
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -154,6 +156,23 @@ def test_mistakes_have_three_parts_and_their_exit_code(scrimp, arguments, code, 
     assert part in err
     assert "expected:" in err
     assert "next:" in err
+
+
+@pytest.mark.train
+def test_a_hub_data_set_without_network_says_what_to_type(tmp_path):
+    pytest.importorskip("datasets")
+    # A process of its own: the hub's client reads HF_HUB_OFFLINE when it is imported.
+    done = subprocess.run(
+        [sys.executable, "-m", "scrimp", "data", "profile", "owner/no-such-rows"],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 11
+    assert done.stdout == ""
+    assert "load_dataset('owner/no-such-rows')" in done.stderr
 
 
 def test_an_error_under_json_is_a_document_too(scrimp):

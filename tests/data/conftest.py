@@ -7,7 +7,8 @@ import pytest
 
 CONTROL = (
     "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>",
-    "<|end_header_id|>", "[INST]", "[/INST]", "<start_of_turn>", "<end_of_turn>",
+    "<|end_header_id|>", "[INST]", "[/INST]", "<start_of_turn>", "<end_of_turn>", "<|user|>", "<|assistant|>",
+    "<|system|>", "<|end|>", "<|start|>", "<|message|>", "<|return|>",
 )  # fmt: skip
 
 # Style: (template, bos, eos). Shortened from the public templates of the model families they are named after.
@@ -64,12 +65,36 @@ TEMPLATES = {
         "<s>",
         "<|im_end|>",
     ),
+    # Phi-3: the end of text stands behind the last turn alone.
+    "phi3": (
+        "{% for message in messages %}"
+        "{{'<|' + message['role'] + '|>\n' + message['content'] + '<|end|>\n'}}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% else %}{{ eos_token }}{% endif %}",
+        "<s>",
+        "</s>",
+    ),
+    # gpt-oss: the last answer ends with another token than those before it.
+    "harmony": (
+        "{%- for message in messages %}{{- '<|start|>' + message.role + '<|message|>' + message.content }}"
+        "{%- if message.role == 'assistant' and loop.last %}{{- '<|return|>' }}{%- else %}{{- '<|end|>' }}{%- endif %}"
+        "{%- endfor %}{%- if add_generation_prompt %}{{- '<|start|>assistant' }}{%- endif %}",
+        "<s>",
+        "<|return|>",
+    ),
+    # GLM-4: nothing closes a turn but the next one.
+    "glm": (
+        "<s>{%- for message in messages %}{{- '<|' + message.role + '|>\n' + message.content }}{%- endfor %}"
+        "{%- if add_generation_prompt %}{{- '<|assistant|>' }}{%- endif %}",
+        "<s>",
+        "</s>",
+    ),
     # Qwen3: reasoning is cut out of earlier answers, the last one shows it, even when it is empty.
     "thinking": (
         "{%- for message in messages %}{%- if message.role == 'assistant' %}"
         "{%- set content = message.content.split('</think>')[-1].lstrip('\n') %}"
-        "{%- if loop.last %}{{- '<|im_start|>assistant\n<think>\n\n</think>\n\n' + content + '<|im_end|>\n' }}"
-        "{%- else %}{{- '<|im_start|>assistant\n' + content + '<|im_end|>\n' }}{%- endif %}"
+        "{{- '<|im_start|>assistant\n' }}{%- if loop.last %}{{- '<think>\n\n</think>\n\n' }}{%- endif %}{{- content }}"
+        "{%- for call in message.tool_calls or [] %}{{- '<tool_call>' + call | tojson + '</tool_call>' }}{%- endfor %}"
+        "{{- '<|im_end|>\n' }}"
         "{%- else %}{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{%- endif %}"
         "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}",
         "<s>",

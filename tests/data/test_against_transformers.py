@@ -13,7 +13,7 @@ from scrimp.data.tokenizer import ChatTokenizer
 
 pytestmark = pytest.mark.train
 
-STYLES = ("chatml", "mistral", "gemma", "marked", "marked_badly", "thinking")
+STYLES = ("chatml", "mistral", "gemma", "marked", "marked_badly", "phi3", "harmony", "thinking")
 CHATS = (
     ("What is love?", "A temporary insanity curable by marriage."),
     ("Define\n\nhope (n.)", "Desire and expectation rolled into one. ", "In é漢🙂 12345?", "No."),

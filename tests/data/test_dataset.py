@@ -266,6 +266,21 @@ def test_a_model_without_a_template_is_said_to_have_none(tiny_tokenizer_folder, 
     assert text == "### User:\nQuestion 1?\n\n### Assistant:\nAn answer.<|im_end|>\n\n"
 
 
+def test_a_template_that_asks_otherwise_than_it_marks_is_noted(model_folder, write_rows, tmp_path):
+    from scrimp.data.tokenizer import ChatTokenizer
+
+    write_rows("rows.jsonl", [qa(1)])
+    spec = DataSpec(path="rows.jsonl", eval_share=0)
+    folder = model_folder("marked")
+    dataset = load_dataset(spec, ChatTokenizer.from_folder(folder), base=tmp_path)
+    assert dataset.profile.mask_method == "template_markers"
+    assert not any("another beginning" in note for note in dataset.profile.notes)
+    template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(template + "{% if add_generation_prompt %}<think>{% endif %}")
+    dataset = load_dataset(spec, ChatTokenizer.from_folder(folder), base=tmp_path)
+    assert any("another beginning" in note for note in dataset.profile.notes)
+
+
 def test_content_keys_tell_turns_apart():
     def key(*turns):
         return content_key(Conversation(messages=tuple(Message(role=role, content=text) for role, text in turns)))

@@ -9,17 +9,23 @@ from scrimp.data.answers import end_of_turn_ids
 from scrimp.data.encode import EncodeOptions, encode, encode_prompt, user_prompt
 from scrimp.data.row import Conversation, DroppedRow, EncodedRow, Message
 
-STYLES = ("chatml", "llama3", "mistral", "gemma", "marked", "marked_badly", "thinking")
 KINDS = ("bytes", "blanks")
-END = {
-    "chatml": "<|im_end|>",
-    "llama3": "<|eot_id|>",
-    "mistral": "</s>",
-    "gemma": "<end_of_turn>",
-    "marked": "<|im_end|>",
-    "marked_badly": "<|im_end|>",
-    "thinking": "<|im_end|>",
+# Style of template: what ends an answer, what ends the last one.
+ENDS = {
+    "chatml": ("<|im_end|>", "<|im_end|>"),
+    "llama3": ("<|eot_id|>", "<|eot_id|>"),
+    "mistral": ("</s>", "</s>"),
+    "gemma": ("<end_of_turn>", "<end_of_turn>"),
+    "marked": ("<|im_end|>", "<|im_end|>"),
+    "marked_badly": ("<|im_end|>", "<|im_end|>"),
+    "phi3": ("<|end|>", "<|end|>\n</s>"),
+    "harmony": ("<|end|>", "<|return|>"),
+    "glm": ("<|user|>", "</s>"),
+    "thinking": ("<|im_end|>", "<|im_end|>"),
 }
+STYLES = tuple(ENDS)
+# What a template writes itself where the model answers.
+HEADS = {"harmony": "<|message|>", "thinking": "<think>\n\n</think>\n\n"}
 LONG = EncodeOptions(max_length_tokens=100_000)
 
 
@@ -56,11 +62,9 @@ def test_all_answers_train_with_their_end_of_turn_token_and_nothing_else_does(ch
     tokenizer = chat_tokenizer(style, kind)
     row = encoded(chat("Who are you?", "A cynic.", "And Bierce?", "Another one."), tokenizer)
     first, second = (part.strip() for part in trained_parts(row, tokenizer))
-    assert first == f"A cynic.{END[style]}"
-    assert second in (f"Another one.{END[style]}", f"<think>\n\n</think>\n\nAnother one.{END[style]}")
-    ends = [i for i, token in enumerate(row.tokens) if token == tokenizer.backend.token_to_id(END[style])]
-    after_answers = [i for i in ends if row.labels_mask[i]]
-    assert len(after_answers) == 2
+    head = HEADS.get(style, "")
+    assert first.removeprefix(head) == f"A cynic.{ENDS[style][0]}"
+    assert second == f"{head}Another one.{ENDS[style][1]}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,8 +122,11 @@ def test_last_answer_trains_the_last_one_alone(chat_tokenizer):
 
 
 def test_all_trains_every_token_but_the_first(chat_tokenizer):
-    row = encoded(chat("a", "b"), chat_tokenizer("chatml"), EncodeOptions(train_on="all"))
-    assert row.labels_mask == b"\0" + b"\1" * (len(row.tokens) - 1)
+    for style in STYLES:
+        tokenizer = chat_tokenizer(style)
+        row = encoded(chat("a", "b"), tokenizer, EncodeOptions(train_on="all"))
+        assert row.labels_mask == b"\0" + b"\1" * (len(row.tokens) - 1)
+        assert row.tokens == encoded(chat("a", "b"), tokenizer).tokens
 
 
 def test_an_answer_with_weight_0_is_context(chat_tokenizer):
@@ -151,8 +158,9 @@ def test_a_template_whose_prompts_are_not_prefixes_is_refused_with_the_place_and
     folder = model_folder("thinking")
     template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
     # As models that always reason do: the prompt opens the reasoning, earlier answers do not show it.
-    always = template.replace("'<|im_start|>assistant\n' }}", "'<|im_start|>assistant\n<think>\n' }}")
-    (folder / "chat_template.jinja").write_text(always, encoding="utf-8")
+    asked = "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n"
+    assert asked in template
+    (folder / "chat_template.jinja").write_text(template.replace(asked, asked + "<think>\n"), encoding="utf-8")
     tokenizer = ChatTokenizer.from_folder(folder)
     with pytest.raises(DataError) as caught:
         encode(chat("a", "b", "c", "d"), tokenizer, LONG)
@@ -214,6 +222,43 @@ def test_end_of_turn_ids_hold_the_token_that_closes_a_turn_and_the_end_of_text(c
     assert end_of_turn_ids(gemma) == (gemma.backend.token_to_id("<end_of_turn>"), gemma.eos_id)
     chatml = chat_tokenizer("chatml")
     assert end_of_turn_ids(chatml) == (chatml.eos_id,)
+    phi3 = chat_tokenizer("phi3")
+    assert end_of_turn_ids(phi3) == (phi3.backend.token_to_id("<|end|>"), phi3.eos_id)
+
+
+def test_a_tool_call_in_the_middle_is_trained_whole(chat_tokenizer):
+    tokenizer = chat_tokenizer("thinking")
+    call = {"type": "function", "function": {"name": "now", "arguments": {}}}
+    turns = (
+        Message(role="user", content="When?"),
+        Message(role="assistant", content="", extra={"tool_calls": [call]}),
+        Message(role="tool", content="1911"),
+        Message(role="assistant", content="In 1911."),
+    )
+    first, second = trained_parts(encoded(Conversation(messages=turns), tokenizer), tokenizer)
+    assert first.startswith("<tool_call>")
+    assert first.endswith("</tool_call><|im_end|>")
+    assert second.endswith("In 1911.<|im_end|>")
+
+
+def test_reasoning_that_the_template_cuts_out_does_not_hide_the_end_of_an_answer(chat_tokenizer):
+    tokenizer = chat_tokenizer("thinking")
+    row = encoded(chat("a", "<think>\nhm\n</think>\n\nfirst", "b", "second"), tokenizer)
+    assert trained_parts(row, tokenizer)[0] == "first<|im_end|>"
+
+
+def test_a_template_that_leaves_the_answer_out_is_refused(model_folder):
+    from scrimp.data.tokenizer import ChatTokenizer
+
+    folder = model_folder("chatml")
+    # As templates of vision models do with answers that are text and no list of parts.
+    template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(
+        template.replace("message['content']", "(message['content'] if message['role'] == 'user' else '')"),
+        encoding="utf-8",
+    )
+    with pytest.raises(DataError, match="leaves the answer in turn 2 out"):
+        encode(chat("a", "b"), ChatTokenizer.from_folder(folder), LONG)
 
 
 def test_tool_calls_need_a_template_that_knows_them(chat_tokenizer):

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from scrimp.core.data import DataProfile
 from scrimp.core.job import DataSpec
+from scrimp.data.answers import prompt_stands_in_front
 from scrimp.data.batches import RowSizes
 from scrimp.data.content import read_content
 from scrimp.data.encode import EncodeOptions, encode_rows, mask_method
-from scrimp.data.row import EncodedRow
+from scrimp.data.row import Conversation, DataRow, EncodedRow
 from scrimp.data.summary import Basis, summarise
 from scrimp.data.tokenizer import PLAIN_ORIGIN, ChatTokenizer
 
@@ -38,15 +39,27 @@ def load_dataset(spec: DataSpec, tokenizer: ChatTokenizer, *, base: Path) -> Dat
     options = EncodeOptions.of(spec)
     train = encode_rows(content.train, tokenizer, options)
     evaluation = encode_rows(content.evaluation, tokenizer, options)
-    plain = tokenizer.template.origin == PLAIN_ORIGIN and not content.is_text
     basis = Basis(
         mask_method=mask_method(tokenizer, is_text=content.is_text, train_on=spec.train_on),
         tokenizer=tokenizer.name,
         token_basis="counted with the model's tokenizer",
-        notes=("the model has no chat template: turns are written as ### User: ... ### Assistant: ...",) * plain,
+        notes=() if content.is_text else tuple(_template_notes(content.train[0], tokenizer)),
     )
     return Dataset(
         train=tuple(row for row in train if isinstance(row, EncodedRow)),
         evaluation=tuple(row for row in evaluation if isinstance(row, EncodedRow)),
         profile=summarise(content, spec, train=train, evaluation=evaluation, basis=basis),
     )
+
+
+def _template_notes(first: DataRow, tokenizer: ChatTokenizer) -> list[str]:
+    if tokenizer.template.origin == PLAIN_ORIGIN:
+        return ["the model has no chat template: turns are written as ### User: ... ### Assistant: ..."]
+    conversation = first.content if isinstance(first.content, Conversation) else Conversation(messages=())
+    marks = tokenizer.template.marks_answers and conversation.messages
+    if marks and not prompt_stands_in_front(conversation, tokenizer):
+        return [
+            "the chat template asks the model with another beginning (an opened <think>, most likely) than the one in "
+            "front of the answers that it marks"
+        ]
+    return []

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from scrimp.core.data import MaskMethod
@@ -128,7 +128,7 @@ def _draft(row: DataRow, tokenizer: ChatTokenizer, options: EncodeOptions) -> _D
     _check_tools(conversation, tokenizer, where=str(row.place))
     rendered = render(conversation, tokenizer, train_on=options.train_on, where=str(row.place))
     if options.train_on == "all":
-        rendered = Rendered(text=rendered.text, cuts=rendered.cuts, trained=((0, len(rendered.text)),))
+        rendered = replace(rendered, trained=((0, len(rendered.text)),))
     return _Draft(pieces=_pieces(rendered, tokenizer), before=[], after=_eos(tokenizer) if rendered.ends_open else [])
 
 

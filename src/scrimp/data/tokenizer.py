@@ -1,7 +1,8 @@
 """A model's tokenizer and chat template, read from its folder without transformers."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -43,6 +44,13 @@ class AddedTokens:
         """The longest such token that stands at `start`."""
         found = (text[start : start + length] for length in self.lengths)
         return next((part for part in found if part in self.names), None)
+
+    def ends(self, text: str, start: int) -> Iterator[int]:
+        """Where each of the tokens in `text[start:]` ends."""
+        names = sorted(self.names, key=len, reverse=True)
+        if names:
+            for match in re.compile("|".join(map(re.escape, names))).finditer(text, start):
+                yield match.end()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
