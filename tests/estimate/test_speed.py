@@ -50,13 +50,19 @@ def test_a_bridge_between_pairs_is_no_nvlink(make):
         assert chip_of(replace(make.A100, **changes), "bf16").link_bytes_per_s == CONSTANTS.pcie_bytes_per_s
 
 
-def test_a_class_without_rows_borrows_from_the_nearest_with_a_wide_interval(make):
-    blackwell = replace(make.A100, device_class="consumer_blackwell")
-    odd = replace(make.A100, device_class="something new")
-    assert chip_of(blackwell, "bf16").efficiency == CONSTANTS.efficiency["consumer_ada"]
-    assert chip_of(odd, "bf16").efficiency == CONSTANTS.unmeasured
+def test_a_class_without_rows_goes_by_its_power_with_a_wide_interval(make):
+    # The measured cards themselves lie within 21% of the line.
+    assert chip_of(replace(make.A100, device_class="new"), "bf16").efficiency == pytest.approx(0.62, rel=0.21)
+    starved = replace(make.A100, device_class="new", power_w=100.0)
+    assert chip_of(starved, "bf16").efficiency == CONSTANTS.per_watt_range[0]
+    old = replace(make.A100, device_class="new", supports_flash_attention=False)
+    assert chip_of(old, "bf16").efficiency < chip_of(replace(make.A100, device_class="new"), "bf16").efficiency
+    unknown = replace(make.A100, device_class="new", power_w=None)
+    assert chip_of(unknown, "bf16").efficiency == CONSTANTS.unmeasured
+    amd = replace(make.A100, device_class="amd_cdna2")
+    assert chip_of(amd, "bf16").efficiency == CONSTANTS.efficiency["amd_cdna3"]
     known = interval_of(pace_of(make.LLAMA_8B, make.recipe(), make.A100, gpus=1))
-    for device in (blackwell, odd):
+    for device in (starved, unknown, amd):
         wide = interval_of(pace_of(make.LLAMA_8B, make.recipe(), device, gpus=1))
         assert wide.low < known.low
         assert wide.high > known.high

@@ -26,6 +26,7 @@ def test_the_total_is_the_sum_of_its_parts(make):
         "start-up of the machine",
         "download",
         "imports and loading",
+        "rehearsal",
         "training steps",
         "evaluations",
         "checkpoints",

@@ -19,7 +19,7 @@ from scrimp.core.job import LocalMachineSpec
 from scrimp.core.market import Device, GridFactor
 from scrimp.core.units import HOUR_S
 
-_BUSY_PARTS = {"training steps", "evaluations", "samples"}
+_BUSY_PARTS = {"rehearsal", "training steps", "evaluations", "samples"}
 _WATTS_PER_KW = 1000
 
 

@@ -16,6 +16,7 @@ from math import log2
 
 from scrimp.core.market import Device
 from scrimp.core.recipe import ComputeDtype, WeightDtype
+from scrimp.core.units import TFLOPS
 from scrimp.estimate.arithmetic import Arithmetic, Passes
 from scrimp.estimate.stack import SpeedStack
 
@@ -40,19 +41,7 @@ def _measured_efficiency() -> dict[str, float]:
 
 
 def _nearest_class() -> dict[str, str]:
-    return {
-        "amd_cdna4": "amd_cdna3",
-        "amd_cdna2": "amd_cdna3",
-        "amd_cdna": "amd_cdna3",
-        "gaudi": "amd_cdna3",
-        "pro_ada": "consumer_ada",
-        "pro_blackwell": "consumer_ada",
-        "consumer_blackwell": "consumer_ada",
-        "dc_ampere_inf": "dc_ada_inf",
-        "turing": "dc_ada_inf",
-        "volta": "dc_ampere",
-        "pascal": "pro_ampere",
-    }
+    return {"amd_cdna4": "amd_cdna3", "amd_cdna2": "amd_cdna3", "amd_cdna": "amd_cdna3", "gaudi": "amd_cdna3"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +49,15 @@ class RooflineConstants:
     """Fitted values (soft L1 on log ratios, rows weighted by group size^-1/4, weak priors) and their fallbacks.
 
     efficiency            share of the dense 16-bit (or fp8) peak that matrix products reach, by device class
-    nearest_class         where no class of its own was measured: the nearest that was, with a wide interval
+    nearest_class         classes that nobody measured but whose software is that of one that was
     by_device             cards that were measured themselves and are unlike their class: the L40S trained Llama-3.2-3B
                           with LoRA on q and v at 840 tokens a step in 0.123 s (huggingface/peft method_comparison,
                           median of 12 runs), which is 0.41; the class's own rows are those of the 72 W L4
-    unmeasured            efficiency of a class that is not even near one
+    per_watt_*            efficiency of all others: a line through the eight measured cards (A100, H100, 4090, 3090,
+                          A5000, L4, L40S, MI300X) against their rated TFLOPS a watt, correlation -0.95, off by 0.79 to
+                          1.17: a card with little power for its peak cannot hold it
+    without_flash         of cards that have no flash attention (Volta, Turing): a judgement, nobody measured them
+    unmeasured            efficiency where the power is not known either
     *_multiplier          software over eager Hugging Face code
     *_floor_s_per_layer   a step of three passes cannot be faster than this; a frozen 16-bit base launches less than a
                           trained or a 4-bit one (rows of 256 to 512 tokens; the fit's error is the same either way)
@@ -74,6 +67,10 @@ class RooflineConstants:
     efficiency: Mapping[str, float] = field(default_factory=_measured_efficiency)
     nearest_class: Mapping[str, str] = field(default_factory=_nearest_class)
     by_device: Mapping[str, float] = field(default_factory=lambda: {"L40S": 0.41})
+    per_watt_start: float = 0.83
+    per_watt_slope: float = -0.34
+    per_watt_range: tuple[float, float] = (0.15, 0.76)
+    without_flash: float = 0.7
     unmeasured: float = 0.30
     fused_multiplier: float = 1.16498
     megatron_multiplier: float = 1.48310
@@ -133,15 +130,26 @@ def chip_of(device: Device, compute: ComputeDtype, *, constants: RooflineConstan
     if not peak or not device.bandwidth_bytes_per_s:
         raise ValueError(f"{device.name}: neither speed nor bandwidth is established")
     own = constants.by_device.get(device.name, constants.efficiency.get(device.device_class))
-    near = constants.efficiency.get(constants.nearest_class.get(device.device_class, ""), constants.unmeasured)
     nvlink = device.nvlink_bytes_per_s >= _FULL_NVLINK_BYTES_PER_S and "PCIe" not in device.name
     return Chip(
         peak_flops=peak,
-        efficiency=near if own is None else own,
+        efficiency=_borrowed_efficiency(device, peak, constants) if own is None else own,
         bandwidth_bytes_per_s=device.bandwidth_bytes_per_s,
         link_bytes_per_s=constants.nvlink_bytes_per_s if nvlink else constants.pcie_bytes_per_s,
         measured=own is not None and compute != "fp32",
     )
+
+
+def _borrowed_efficiency(device: Device, peak_flops: float, constants: RooflineConstants) -> float:
+    """For a class without rows: that of the nearest, else by power."""
+    nearest = constants.nearest_class.get(device.device_class)
+    if nearest is not None:
+        return constants.efficiency[nearest]
+    if not device.power_w:
+        return constants.unmeasured
+    low, high = constants.per_watt_range
+    line = constants.per_watt_start + constants.per_watt_slope * peak_flops / TFLOPS / device.power_w
+    return min(high, max(low, line)) * (1.0 if device.supports_flash_attention else constants.without_flash)
 
 
 def micro_step_s(

@@ -105,9 +105,22 @@ def step_s(pace: Pace, load: TokenLoad) -> float:
         tokens=tokens / micro_steps,
         scored_tokens=tokens / micro_steps * share,
         context_tokens=load.context_tokens,
-        passes=training_passes(frozen_base=pace.tuning.frozen_base, checkpointing=pace.recipe.gradient_checkpointing),
+        passes=_training_passes(pace),
     )
     return micro_steps * each + _reduce_s(pace)
+
+
+def rehearsal_s(pace: Pace, load: TokenLoad) -> float:
+    """Seconds of the fullest micro-batch, taken once before the first step to see that it fits."""
+    tokens = max(load.steps.longest_row_tokens, min(pace.recipe.micro_batch_tokens, load.steps.largest_step_tokens))
+    if not tokens:
+        return 0.0
+    return pace.pass_s(
+        tokens=tokens,
+        scored_tokens=tokens * (load.trained_share if pace.recipe.loss == "selected" else 1.0),
+        context_tokens=load.context_tokens,
+        passes=_training_passes(pace),
+    )
 
 
 def evaluation_s(pace: Pace, load: TokenLoad) -> float:
@@ -139,3 +152,7 @@ def _reduce_s(pace: Pace) -> float:
         return 0.0
     gradient_bytes = pace.tuning.trainable_params * 4.0
     return 2 * gradient_bytes * (pace.gpus - 1) / pace.gpus / pace.chip.link_bytes_per_s
+
+
+def _training_passes(pace: Pace) -> Passes:
+    return training_passes(frozen_base=pace.tuning.frozen_base, checkpointing=pace.recipe.gradient_checkpointing)

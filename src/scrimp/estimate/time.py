@@ -1,6 +1,6 @@
 """Wall-clock time of a whole job, part by part: waiting, fetching, loading, stepping, scoring, saving.
 
-    total = start-up + download + load + steps x step + evaluations + samples + checkpoints + final save
+    total = start-up + download + load + rehearsal + steps x step + evaluations + samples + checkpoints + final save
 
 Step times come from `speed.py`; the constants here are the rest. Not modelled: waiting for capacity, preemptions,
 compilation, data loading that the step would wait for.
@@ -15,7 +15,7 @@ from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
 from scrimp.estimate.memory_case import LINEAR_BYTES
 from scrimp.estimate.site import Site
-from scrimp.estimate.speed import Interval, Pace, evaluation_s, interval_of, pace_of, sampling_s, step_s
+from scrimp.estimate.speed import Interval, Pace, evaluation_s, interval_of, pace_of, rehearsal_s, sampling_s, step_s
 from scrimp.estimate.token_load import TokenLoad
 
 
@@ -112,6 +112,7 @@ def _during(
     samples_s = sampling_s(pace, load.sampled_tokens, bytes_each=LINEAR_BYTES[recipe.weight_dtype])
     spread = (interval.low, interval.high)
     return [
+        ("rehearsal", rehearsal_s(pace, load), *spread),
         ("training steps", train_s, *spread),
         ("evaluations", evaluations * evaluation_s(pace, load), *spread),
         ("samples", samples_s, 0.5, 2.0),
