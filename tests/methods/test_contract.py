@@ -61,7 +61,9 @@ def test_it_says_what_it_is_in_a_few_words(name: str, method: "TuningMethod[Any]
 def test_its_learning_rate_is_plausible_and_has_a_source(name: str, method: "TuningMethod[Any]"):
     assert 1e-6 <= method.learning_rate <= 1e-1
     lines = Path(importlib.import_module(f"scrimp.methods.{name}").__file__ or "").read_text().splitlines()
-    at = next(index for index, line in enumerate(lines) if line.strip().startswith("learning_rate ="))
+    at = next(
+        index for index, line in enumerate(lines) if line.strip().startswith(("learning_rate =", "learning_rate="))
+    )
     assert lines[at - 1].strip().startswith("#"), "the source of the rate stands in the line above"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from scrimp._lazy import need
 from scrimp.core.errors import SpecError, nearest
 from scrimp.core.model import ModelShape
+from scrimp.core.recipe import WeightDtype
 from scrimp.methods.linear import OUTSIDE_TEXT, ROUTED, Linear, all_linear_names, attention_names, linears
 from scrimp.methods.method import MethodOptions, TuningMethod, must_be
 
@@ -145,16 +146,27 @@ def _check_names(options: LoraOptions, *, known: tuple[str, ...], of: str) -> No
             )
 
 
-class Lora(TuningMethod[LoraOptions]):
-    """Adapters in fp32 beside frozen bf16 weights."""
+class LowRank(TuningMethod[LoraOptions]):
+    """Low-rank adapters in fp32 beside a frozen base; methods of the kind differ in how the base is stored."""
 
-    name = "lora"
-    summary = "low-rank adapters on frozen weights"
     options_type = LoraOptions
-    weight_dtypes = ("bf16", "fp32", "fp16")
     frozen_base = True
-    # About ten times the full fine-tuning rate ("LoRA Without Regret", 2025).
-    learning_rate = 2e-4
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        summary: str,
+        weight_dtypes: tuple[WeightDtype, ...],
+        learning_rate: float,
+        needs: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """See `TuningMethod` for what each says."""
+        self.name = name
+        self.summary = summary
+        self.weight_dtypes = weight_dtypes
+        self.learning_rate = learning_rate
+        self.needs = needs
 
     def check(self, options: LoraOptions) -> None:
         """See `check_lora`."""
@@ -181,4 +193,10 @@ class Lora(TuningMethod[LoraOptions]):
         save_adapter(model, folder)
 
 
-METHOD = Lora()
+METHOD = LowRank(
+    name="lora",
+    summary="low-rank adapters on frozen weights",
+    weight_dtypes=("bf16", "fp32", "fp16"),
+    # About ten times the full fine-tuning rate ("LoRA Without Regret", 2025).
+    learning_rate=2e-4,
+)
