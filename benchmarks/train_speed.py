@@ -24,7 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+from job_folders import DOCSTRINGS, copied_job, planned_job
+
 BOUND_RATIO = 3.0
 BOUND_LOSS = 0.01
 SPEC = """
@@ -36,19 +37,6 @@ training: {{max_steps: {steps}, batch_rows: 8, learning_rate: 2.0e-4, schedule: 
 market: {{where: local}}
 sample_prompts: ["What does a docstring do?"]
 """
-
-
-def prepare(folder: Path, steps: int) -> None:
-    """A run folder with resolved.json, made by scrimp's own planner."""
-    from scrimp.workflows.run import open_run, plan_to_run
-    from scrimp.workflows.world import real_world
-
-    spec = folder / "spec.yaml"
-    spec.write_text(SPEC.format(data=HERE / "data" / "stdlib_docstrings.jsonl", steps=steps), encoding="utf-8")
-    world = real_world(note=lambda text: None)
-    overrides = (f"output_dir={folder / 'runs'}",)
-    opened = open_run(plan_to_run(spec, overrides=overrides, world=world), world=world)
-    (folder / "job").write_text(str(opened.folder / "resolved.json"), encoding="utf-8")
 
 
 def job_of(folder: Path):
@@ -75,13 +63,10 @@ def arm_scrimp(folder: Path, out: Path) -> dict[str, float]:
     """`scrimp train` in a fresh run folder; step times out of its events."""
     from scrimp.spec.events import read_events
 
-    resolved = Path((folder / "job").read_text())
     run = out / "run"
-    run.mkdir(parents=True)
-    values = json.loads(resolved.read_text()) | {"run_folder": str(run)}
-    (run / "resolved.json").write_text(json.dumps(values))
+    resolved = copied_job(Path((folder / "job").read_text()), run)
     subprocess.run(
-        [sys.executable, "-m", "scrimp", "train", str(run / "resolved.json")],
+        [sys.executable, "-m", "scrimp", "train", str(resolved)],
         check=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -193,7 +178,8 @@ def compare(steps: int, rounds: int, threads: int) -> int:
     """Interleave the arms, print a line a round, judge by the medians."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        prepare(folder, steps)
+        resolved = planned_job(folder, SPEC.format(data=DOCSTRINGS, steps=steps))
+        (folder / "job").write_text(str(resolved), encoding="utf-8")
         ratios: list[float] = []
         for number in range(rounds):
             arms = ("scrimp", "trl") if number % 2 == 0 else ("trl", "scrimp")
