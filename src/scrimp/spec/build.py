@@ -38,7 +38,7 @@ class Builder:
             case Table():
                 record = record_in(kind)
                 if record is MethodChoice:
-                    node = self._settled(node, path=path)
+                    node = self._settled(node)
                 kinds = {name: key.kind for name, key in keys_of(record).items()} if record is not None else {}
                 return {
                     name: self.plain(child, kinds.get(name), path=(*path, name)) for name, child in node.entries.items()
@@ -75,52 +75,41 @@ class Builder:
             return _missing(path, kind_at(kind, path), place=place)
         return _wrong_type(node, dotted, kind_at(kind, path))
 
-    def _settled(self, table: Table, *, path: Path) -> Table:
-        """The method's options with single values where lists belong, each checked by the method."""
-        name_node = table.entries.get("name")
-        name = name_node.value if isinstance(name_node, Leaf) else MethodChoice().name
+    def _settled(self, table: Table) -> Table:
+        """The method's options with single values where lists belong, each checked by the method; wrong ones go."""
+        name = table.entries.get("name", Leaf(value=MethodChoice().name, place=table.place))
         options = table.entries.get("options")
-        if not isinstance(name, str) or (options is not None and not isinstance(options, Table)):
+        if not isinstance(name, Leaf) or not isinstance(name.value, str):
             return table
         try:
-            known = method_keys(name)
+            known = method_keys(name.value)
         except UnknownNameError as error:
-            place = name_node.place if name_node else table.place
-            close = nearest(name, (*methods.names(), "auto"))
-            example = example_line("method.name", close[0] if close else "lora", place=place)
-            self.mistakes.append(Mistake(place=place, what=error.what, expected=error.expected, example=example))
+            close = nearest(name.value, (*methods.names(), "auto"))
+            example = example_line("method.name", close[0] if close else "lora", place=name.place)
+            self.mistakes.append(Mistake(place=name.place, what=error.what, expected=error.expected, example=example))
             return table
-        if options is None:
+        if not isinstance(options, Table):
             return table
-        entries = {
-            key: Items(items=(node,), place=node.place)
-            if key in known and element_in(known[key].kind) is not None and isinstance(node, Leaf)
-            else node
-            for key, node in options.entries.items()
-        }
-        settled = Table(entries=entries, keys=options.keys, place=options.place)
-        for key, node in entries.items():
-            mistake = self._option_mistake(name, key, node, place=options.keys[key], path=path)
+        right: dict[str, Node] = {}
+        for key, node in options.entries.items():
+            if key in known and element_in(known[key].kind) is not None and isinstance(node, Leaf):
+                node = Items(items=(node,), place=node.place)
+            mistake = self._option_mistake(name, key, node, place=options.keys[key])
             if mistake:
                 self.mistakes.append(mistake)
+            else:
+                right[key] = node
+        settled = Table(entries=right, keys=options.keys, place=options.place)
         return Table(entries={**table.entries, "options": settled}, keys=table.keys, place=table.place)
 
-    def _option_mistake(self, name: str, key: str, node: Node, *, place: Place, path: Path) -> Mistake | None:
-        known = method_keys(name)
+    def _option_mistake(self, name: Leaf, key: str, node: Node, *, place: Place) -> Mistake | None:
+        """What is wrong with one option of the method that `name` chooses."""
+        method = str(name.value)
+        known = method_keys(method)
         if key not in known:
-            close = nearest(key, (*known, "name", "options"))
-            of = "no method has an" if name == "auto" else f'method "{name}" has no'
-            example = close[0] if close else next(iter(known), "name")
-            value = known[example].default if example in known else name
-            return Mistake(
-                place=place,
-                what=f'{of} option "{key}"',
-                expected=(f"did you mean {' or '.join(close)}? " if close else "")
-                + f"one of {', '.join(known) or 'none'}",
-                example=example_line(f"method.{example}", value, place=place),
-            )
-        owner = name if name != "auto" else next(item for item in methods.names() if key in method_keys(item))
-        value: Any = self.plain(node, None, path=(*path, "options", key))
+            return _unknown_option(name, key, place=place)
+        owner = method if method != "auto" else next(item for item in methods.names() if key in method_keys(item))
+        value: Any = Builder().plain(node, None)
         try:
             if isinstance(value, dict):
                 raise SpecError(what=f'option "{key}" of method "{owner}" is a mapping', expected="one value")
@@ -129,6 +118,29 @@ class Builder:
             example = example_line(f"method.{key}", known[key].default, place=place)
             return Mistake(place=node.place, what=error.what, expected=error.expected, example=example)
         return None
+
+
+def _unknown_option(name: Leaf, key: str, *, place: Place) -> Mistake:
+    """An option that the method does not have; the method may have been chosen on the command line, for this file."""
+    known = method_keys(str(name.value))
+    method = "no method has an" if name.value == "auto" else f'method "{name.value}" has no'
+    if name.place.line is None and place.line is not None:
+        return Mistake(
+            place=place,
+            what=f'{method} option "{key}", and {name.place} chooses it',
+            expected=f"options of {name.value}: {', '.join(known) or 'none'}",
+            example=f"method={name.value} method.options={{}}    (on the command line: drops the file's options)",
+        )
+    close = nearest(key, (*known, "name", "options"))
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    shown = close[0] if close else next(iter(known), "name")
+    value = known[shown].default if shown in known else name.value
+    return Mistake(
+        place=place,
+        what=f'{method} option "{key}"',
+        expected=hint + (f"one of {', '.join(known)}" if known else "no options at all"),
+        example=example_line(f"method.{shown}", value, place=place),
+    )
 
 
 def _missing(path: Path, kind: Any, *, place: Place) -> Mistake:

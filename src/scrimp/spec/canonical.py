@@ -12,7 +12,7 @@ from typing import Any
 
 from scrimp.core.errors import nearest
 from scrimp.spec.document import Items, Leaf, Node, Table, place_line
-from scrimp.spec.kinds import REST, SHORT_FOR, Key, element_in, is_number, keys_of, record_in
+from scrimp.spec.kinds import REST, SHORT_FOR, Key, element_in, is_number, is_optional, keys_of, record_in
 from scrimp.spec.options import nearest_options, spec_options
 from scrimp.spec.places import Mistake, Place
 from scrimp.spec.quantities import quantity_of, short_key
@@ -28,6 +28,8 @@ class Canon:
     def node(self, node: Node, kind: Any, *, path: str) -> Node | None:
         """The exact form of a value of that type; None when nothing can be made of it."""
         record = record_in(kind)
+        if isinstance(node, Leaf) and node.value is None and is_optional(kind):
+            return node
         if record is not None:
             return self._record(node, record, path=path)
         if element_in(kind) is not None:
@@ -124,22 +126,19 @@ def find_key(record: Any, written: str) -> Key | None:
 
 def unknown_key(record: Any, written: str, *, path: str, place: Place) -> Mistake:
     """The mistake for a key that the mapping does not have: the nearest one of it, or where such a key belongs."""
-    close = nearest(written, _shown_keys(record), count=2)
     here = f'{path} has no key "{written}"' if path else f'the spec has no key "{written}"'
-    if close:
-        dotted = _exact(_dotted(path, close[0]))
-        expected = f"did you mean {' or '.join(close)}?"
-    elif elsewhere := nearest_options(written):
-        dotted = _exact(elsewhere[0])
+    own = _shown_keys(record)
+    elsewhere = nearest_options(written)
+    close = nearest(written, (*own, *(name.rsplit(".", 1)[-1] for name in elsewhere)), count=1)
+    if close and close[0] in own:
+        dotted, nested = _exact(_dotted(path, close[0])), False
+        expected = f"did you mean {' or '.join(nearest(written, own, count=2))}?"
+    elif elsewhere:
+        dotted, nested = _exact(elsewhere[0]), True
         expected = f"did you mean {' or '.join(elsewhere)}?"
     else:
-        return Mistake(
-            place=place,
-            what=here,
-            expected=f"one of {', '.join(_shown_keys(record))}",
-            example=_mapping_example(record, path=path, text=None),
-        )
-    nested = not close
+        example = _mapping_example(record, path=path, text=None)
+        return Mistake(place=place, what=here, expected=f"one of {', '.join(own)}", example=example)
     return Mistake(place=place, what=here, expected=expected, example=_example(dotted, place=place, nested=nested))
 
 

@@ -22,6 +22,7 @@ _FLOAT = re.compile(r"[-+]?(\.\d+|\d[\d_]*(\.[\d_]*)?)([eE][-+]?\d+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 # Longer digit strings count nothing, and int() refuses them above 4300 digits.
 _MAX_DIGITS = 400
+_MAX_DEPTH = 60
 _YAML = "tag:yaml.org,2002:"
 _UNTAGGED = {f"{_YAML}str", f"{_YAML}map", f"{_YAML}seq"}
 
@@ -70,22 +71,22 @@ def parse_document(text: str, *, source: str) -> Document:
     """
     import yaml
 
+    lines = split_lines(text)
+    too_deep = _too_deep(text)
+    if too_deep is not None:
+        place = Place(source=source, line=too_deep + 1, text=lines[too_deep])
+        what, example = "brackets or lists too deep in one another", "gpus: [A100, H100]"
+        raise spec_error([Mistake(place=place, what=what, expected=f"{_MAX_DEPTH} levels at most", example=example)])
     try:
         composed = _compose(text)
     except yaml.YAMLError as error:
         raise spec_error([syntax_mistake(error, text=text, source=source)]) from error
-    except RecursionError as error:
-        deep = Mistake(
-            place=Place(source=source),
-            what="brackets or lists that lie hundreds deep in one another",
-            expected="keys and values",
-            example="model: Qwen/Qwen3-8B",
-        )
-        raise spec_error([deep]) from error
     if composed is None:
         return Document(root=None, mistakes=())
-    reader = _Reader(source=source, lines=split_lines(text))
-    return Document(root=reader.node(composed), mistakes=tuple(reader.mistakes))
+    reader = _Reader(source=source, lines=lines)
+    root = reader.node(composed)
+    nothing = isinstance(root, Leaf) and root.value is None
+    return Document(root=None if nothing else root, mistakes=tuple(reader.mistakes))
 
 
 def read_scalar(text: str) -> Scalar:
@@ -124,6 +125,28 @@ def _compose(text: str) -> Any:
         return compose(text, Loader=_loader(compiled=False))
 
 
+def _too_deep(text: str) -> int | None:
+    """The line (from 0) where the levels become too many.
+
+    Composing recurses, in libyaml on the C stack, which ten thousand levels overflow; parsing to events does not.
+    """
+    import yaml
+
+    depth = 0
+    parse: Any = yaml.parse  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  its stub is partial
+    try:
+        for event in parse(text, Loader=_loader(compiled=True)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MAX_DEPTH:
+                return int(event.start_mark.line)
+    except yaml.YAMLError as error:
+        # libyaml looks ahead and has a limit of its own. Any other error is reported when the text is composed.
+        mark: Any = getattr(error, "problem_mark", None)
+        if mark is not None and "nesting depth" in str(error):
+            return int(mark.line)
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
     """One pass over PyYAML's nodes."""
@@ -142,7 +165,7 @@ class _Reader:
         known = self.done[id(raw)]
         if known is None:
             self.note(place, "a value that contains itself", "a value without a * reference to itself", "epochs: 2")
-            return Leaf(value=None, place=place)
+            return Leaf(value="*", place=place)
         return known
 
     def made(self, raw: Any, place: Place) -> Node:

@@ -108,7 +108,7 @@ def in_words(kind: Any) -> str:
         elif record_in(part) is not None:
             parts.append("keys out of " + ", ".join(keys_of(part)))
         else:
-            parts.append(_WORDS.get(part, "a value"))
+            parts.append(_WORDS.get(part, "keys and values"))
     if is_optional(kind):
         parts.append("null")
     return " or ".join(dict.fromkeys(parts))

@@ -96,5 +96,7 @@ def option_lines() -> tuple[str, ...]:
 
 def _line(key: str, short: str, kind: Any, default: Any) -> str:
     words = "|".join(choices_in(kind)) or in_words(kind)
-    value = str(default) if isinstance(default, Decimal) else default
-    return f"{key}  [{short}]  {words}  = {'required' if default is REQUIRED else one_line(value)}"
+    value = (
+        str(default) if isinstance(default, Decimal) else one_line(default) if default is not REQUIRED else "required"
+    )
+    return f"{key}  [{short}]  {words}  = {value}"

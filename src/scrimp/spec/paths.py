@@ -63,9 +63,11 @@ def is_local(text: str, *, folder: Path) -> bool:
 
     Everything else may be a hub id (`owner/name`) or a known name, and is left alone.
     """
-    if text.startswith((".", "~", "/")) or Path(text).is_absolute() or text.lower().endswith(_FILE_ENDINGS):
-        return True
-    return "/" in text and (folder / text).exists()
+    return _says_so(text) or ("/" in text and (folder / text).exists())
+
+
+def _says_so(text: str) -> bool:
+    return text.startswith((".", "~", "/")) or Path(text).is_absolute() or text.lower().endswith(_FILE_ENDINGS)
 
 
 def _joined(text: str, folder: Path) -> str:
@@ -89,6 +91,6 @@ def _absolute(path: str | Path) -> Path:
 
 
 def _marked(path: str, *, like: str) -> str:
-    """Keep a leading ./ : it is what tells a local model from a hub id."""
+    """Where the text said that it is a file, the new one still says so: ./tuned is a folder, tuned may be anything."""
     posix = Path(path).as_posix()
-    return f"./{posix}" if like.startswith(".") and not posix.startswith((".", "/")) else posix
+    return f"./{posix}" if _says_so(like) and not _says_so(posix) else posix

@@ -34,15 +34,16 @@ class Quantity:
 
 
 def _money(text: str) -> Decimal:
-    return parse_usd(text)
+    # Files that we write hold exact decimals as text, exponents among them.
+    return Decimal(text) if re.fullmatch(rf"[-+]?{_NUMBER_PATTERN}", text) else parse_usd(text)
 
 
 def _money_per_hour(text: str) -> Decimal:
-    return parse_usd(_without(text, _PER_HOUR))
+    return _money(_without(text, _PER_HOUR))
 
 
 def _money_per_kwh(text: str) -> Decimal:
-    return parse_usd(_without(text, _PER_KWH))
+    return _money(_without(text, _PER_KWH))
 
 
 def _watts(text: str) -> float:

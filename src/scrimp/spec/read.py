@@ -7,17 +7,15 @@ command is typed, like every path on a command line. `output_dir` always is.
 """
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
 from scrimp.core.errors import SpecError, nearest
 from scrimp.core.job import JobSpec
-from scrimp.spec.build import Builder, dotted_name
-from scrimp.spec.canonical import Canon, example_line
-from scrimp.spec.check import check_rules, check_values
-from scrimp.spec.document import Document, Items, Leaf, Node, Table, parse_document
-from scrimp.spec.options import spec_options
+from scrimp.spec.build import Builder
+from scrimp.spec.canonical import Canon
+from scrimp.spec.document import Document, Node, Table, parse_document
+from scrimp.spec.faults import parts_of, rule_mistakes, value_mistakes
 from scrimp.spec.override import Setting, apply_setting, from_flag, override_keys, parse_override
 from scrimp.spec.paths import from_folder
 from scrimp.spec.places import Mistake, Place, spec_error
@@ -75,10 +73,9 @@ def load_yaml(kind: type[T], path: Path | str) -> T:
     tree = canon.node(document.root, kind, path="")
     builder = Builder(mistakes=canon.mistakes)
     noun = builder.build(tree, kind) if isinstance(tree, Table) else None
-    if noun is None or builder.mistakes:
-        raise spec_error(builder.mistakes)
-    if isinstance(noun, JobSpec) and (faults := _faults(builder, noun)):
-        raise spec_error(faults)
+    faults = [fault for part in parts_of(kind) for fault in value_mistakes(builder, part)]
+    if noun is None or builder.mistakes or faults:
+        raise spec_error([*builder.mistakes, *faults])
     return from_folder(noun, file.parent)
 
 
@@ -119,34 +116,12 @@ def _job(document: Document, *, settings: Sequence[Setting], mistakes: Sequence[
         root = apply_setting(root, setting, canon=canon)
     builder = Builder(mistakes=canon.mistakes)
     spec = builder.build(root, JobSpec)
-    faults = _faults(builder, spec)
+    faults = [fault for part in parts_of(JobSpec) for fault in value_mistakes(builder, part)]
+    if spec is not None and not builder.mistakes and not faults:
+        faults = rule_mistakes(builder, spec)
     if spec is None or builder.mistakes or faults:
         raise spec_error([*builder.mistakes, *faults])
     return spec
-
-
-def _faults(builder: Builder, spec: JobSpec | None) -> list[Mistake]:
-    """Impossible values as mistakes with their places; rules between keys only when the spec is otherwise whole."""
-    written = {
-        dotted_name(path): _value(node, money="_usd" in dotted_name(path))
-        for path, node in builder.nodes.items()
-        if all(isinstance(part, str) for part in path)
-    }
-    found = [*check_values(written), *(check_rules(spec) if spec and not builder.mistakes else ())]
-    mistakes: list[Mistake] = []
-    for fault in found:
-        place = builder.place(tuple(fault.key.split(".")))
-        example = spec_options()[fault.key].example if fault.example is None else fault.example
-        line = example_line(fault.key, example, place=place)
-        mistakes.append(Mistake(place=place, what=fault.what, expected=fault.expected, example=line))
-    return mistakes
-
-
-def _value(node: Node, *, money: bool) -> object:
-    if isinstance(node, Items):
-        return tuple(_value(item, money=money) for item in node.items)
-    value = node.value if isinstance(node, Leaf) else None
-    return Decimal(value) if money and isinstance(value, str) else value
 
 
 def _empty(where: str) -> SpecError:

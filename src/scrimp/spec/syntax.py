@@ -46,6 +46,7 @@ _SLIPS = (
         what="a key without a colon",
         expected="a colon and a space after every key",
         example="epochs: 2",
+        from_start=True,
     ),
     _Slip(
         problem="found unexpected end of stream",
@@ -99,19 +100,27 @@ def syntax_mistake(error: Any, *, text: str, source: str) -> Mistake:
     problem = f"{getattr(error, 'context', None) or ''} {getattr(error, 'problem', None) or error}"
     if getattr(error, "problem_mark", None) is None:
         return _unreadable(error, text=text, source=source)
-    index: int = error.problem_mark.line
-    if "mapping values" in problem and index and _NO_SPACE.fullmatch(lines[index - 1]):
-        place = _place(source, lines, index - 1, lines[index - 1].index(":"))
-        fixed = re.sub(r":(?=\S)", ": ", lines[index - 1].strip(), count=1)
-        expected = "a colon and a space after every key"
-        return Mistake(place=place, what="no space after the colon", expected=expected, example=fixed)
+    if "mapping values" in problem or "expected ':'" in problem:
+        # `epochs:2` is a word to YAML, and the complaint comes with the next line.
+        for index in (error.problem_mark.line - 1, getattr(error.context_mark, "line", -1)):
+            if index >= 0 and _NO_SPACE.fullmatch(lines[index]):
+                return _no_space(lines, index, source=source)
     for slip in _SLIPS:
         if slip.problem in problem:
             mark = (getattr(error, "context_mark", None) if slip.from_start else None) or error.problem_mark
             place = _place(source, lines, mark.line, mark.column)
             return Mistake(place=place, what=slip.what, expected=slip.expected, example=slip.example)
-    place = _place(source, lines, index, error.problem_mark.column)
+    place = _place(source, lines, error.problem_mark.line, error.problem_mark.column)
     return Mistake(place=place, what=problem.strip(), expected="valid YAML", example="epochs: 2")
+
+
+def _no_space(lines: list[str], index: int, *, source: str) -> Mistake:
+    return Mistake(
+        place=_place(source, lines, index, lines[index].index(":")),
+        what="no space after the colon",
+        expected="a colon and a space after every key",
+        example=re.sub(r":(?=\S)", ": ", lines[index].strip(), count=1),
+    )
 
 
 def _unreadable(error: Any, *, text: str, source: str) -> Mistake:

@@ -77,7 +77,9 @@ def dump_yaml(noun: object, *, folder: Path | None = None) -> str:
 
 
 def _with_help(line: str, text: str) -> str:
-    return f"{line.rstrip():<{_HELP_COLUMN}}  # {text}" if text else line.rstrip()
+    # Only our own blanks go: a value may end in one of Unicode's.
+    line = line.rstrip(" ")
+    return f"{line:<{_HELP_COLUMN}}  # {text}" if text else line
 
 
 def _section(name: str) -> list[Option]:

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from scrimp.spec.document import read_scalar
 
 _ENDLESS_LINE = 2**30
+_PAGE = 110
 _FLOW_CHARS = 88
 _BREAKS = re.compile(r"[\n\r\x85\u2028\u2029]")
 
@@ -21,11 +23,11 @@ class _NotText:
 
 def one_line(value: object) -> str:
     """A value as it may stand after `key: ` on one line."""
-    return _dump([value], flow=True).strip()[1:-1]
+    return _dump([value], flow=True).rstrip("\n")[1:-1]
 
 
 def block(values: Mapping[str, Any] | Sequence[Any]) -> str:
-    """A whole document: nested keys in blocks, short leaves of the tree in one line each."""
+    """A whole document: nested keys in blocks, short leaves in one line each, lists of short lists as running text."""
     return _dump(values, flow=False)
 
 
@@ -33,7 +35,8 @@ def _dump(values: object, *, flow: bool) -> str:
     import yaml
 
     kind = _dumper(flow=flow)
-    text: str = yaml.dump(values, Dumper=kind, width=_ENDLESS_LINE, allow_unicode=True, sort_keys=False)
+    width = _ENDLESS_LINE if flow else _PAGE
+    text: str = yaml.dump(values, Dumper=kind, width=width, allow_unicode=True, sort_keys=False)
     return text
 
 
@@ -64,11 +67,15 @@ def _dumper(*, flow: bool) -> Any:
     for listed in (list, tuple):
         kind.add_representer(listed, sequence)
     kind.add_representer(dict, mapping)
+    # Money is text in our files, so that 0.10 stays 0.10; `codec` writes it so too.
+    kind.add_representer(Decimal, lambda dumper, value: dumper.represent_str(f"{value:f}"))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownMemberType]
     return kind
 
 
 def _styled(node: Any, children: Sequence[Any], *, flow: bool) -> Any:
-    """Leaves of the tree go on one line only while that line stays short."""
+    """Leaves of the tree go on one line only while that line stays short; pairs follow one another."""
     leaf = all(isinstance(child.value, str) for child in children)
-    node.flow_style = flow or (leaf and sum(len(child.value) + 4 for child in children) <= _FLOW_CHARS)
+    pairs = all(child.id == "sequence" and child.flow_style for child in children)
+    short = leaf and sum(len(child.value) + 4 for child in children) <= _FLOW_CHARS
+    node.flow_style = flow or short or pairs
     return node
