@@ -7,11 +7,12 @@ method: lora                             ->  method: {name: lora}
 training:                                ->  training: {}
 """
 
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrimp.core.errors import nearest
-from scrimp.spec.document import Items, Leaf, Node, Table, place_line
+from scrimp.spec.document import Items, Leaf, Node, Table, place_line, read_scalar
 from scrimp.spec.kinds import REST, SHORT_FOR, Key, element_in, is_number, is_optional, keys_of, record_in
 from scrimp.spec.options import nearest_options, spec_options
 from scrimp.spec.places import Mistake, Place
@@ -102,7 +103,7 @@ class Canon:
         value = node.value
         bare = isinstance(value, int | float) and not isinstance(value, bool)
         try:
-            if bare and quantity.needs_unit and written != key.name:
+            if quantity.needs_unit and written != key.name and (bare or _is_number(value)):
                 raise ValueError(f"{path} is {value}, without a unit")
             number = quantity.read(value) if isinstance(value, str) else value
         except ValueError as error:
@@ -143,8 +144,10 @@ def unknown_key(record: Any, written: str, *, path: str, place: Place) -> Mistak
 
 
 def example_line(path: str, value: object, *, place: Place, written: str | None = None) -> str:
-    """A correct line: `epochs: 1.0` for a file, `training.epochs=1.0` for an override."""
+    """A correct line: `epochs: 1.0` for a file, `training.epochs=1.0` for an override, `--budget 5` for a flag."""
     text = one_line(value)
+    if place.source.startswith("--"):
+        return f"{place.source} {shlex.quote(str(value))}"
     if place.line is None:
         return f"{_short_path(path)}={text}"
     return f"{written or short_key(path.rsplit('.', 1)[-1])}: {text}"
@@ -200,6 +203,10 @@ def _mapping_example(record: Any, *, path: str, text: object) -> str:
 def _shown_keys(record: Any) -> tuple[str, ...]:
     """The keys of a mapping as people write them."""
     return tuple(short_key(key.name) if is_number(key.kind) else key.name for key in keys_of(record).values())
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, str) and isinstance(read_scalar(value.strip()), int | float)
 
 
 def _twice(name: str, written: str, *, first: Place, second: Place) -> Mistake:

@@ -27,12 +27,12 @@ def from_folder(noun: T, folder: Path, *, keep: Collection[str] = ()) -> T:
     return _moved(noun, lambda text: _joined(text, folder), keep=keep)
 
 
-def to_folder(noun: T, folder: Path) -> T:
-    """A noun for a file in `folder`: its paths as seen from there.
+def to_folder(noun: T, folder: Path, *, base: Path = Path()) -> T:
+    """A noun for a file in `folder`: its paths as seen from there; relative ones are now relative to `base`.
 
     An absolute path outside of the folder stays absolute.
     """
-    return _moved(noun, lambda text: _relative(text, folder), keep=())
+    return _moved(noun, lambda text: _relative(text, folder, base=base), keep=())
 
 
 def _moved(noun: T, move: Callable[[str], str], *, keep: Collection[str]) -> T:
@@ -76,13 +76,13 @@ def _joined(text: str, folder: Path) -> str:
     return _marked(os.path.normpath(folder / text), like=text)
 
 
-def _relative(text: str, folder: Path) -> str:
-    if not is_local(text, folder=Path()) or text.startswith("~"):
+def _relative(text: str, folder: Path, *, base: Path) -> str:
+    if not is_local(text, folder=base) or text.startswith("~"):
         return text
-    absolute, base = _absolute(text), _absolute(folder)
-    if Path(text).is_absolute() and not absolute.is_relative_to(base):
+    absolute, home = _absolute(base / text), _absolute(base / folder)
+    if Path(text).is_absolute() and not absolute.is_relative_to(home):
         return text
-    return _marked(os.path.relpath(absolute, base), like=text)
+    return _marked(os.path.relpath(absolute, home), like=text)
 
 
 def _absolute(path: str | Path) -> Path:

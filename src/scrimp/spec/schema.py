@@ -44,8 +44,8 @@ def job_schema() -> Schema:
 
 
 def schema_text() -> str:
-    """The schema as the shipped file holds it."""
-    return json.dumps(job_schema(), indent=1, ensure_ascii=False) + "\n"
+    """The schema as the shipped file holds it, and as `scrimp init --schema` prints it."""
+    return json.dumps(job_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _mapping(record: Any, *, path: str) -> Schema:
