@@ -11,21 +11,34 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from error_chart import Point, write_chart
-from published_rows import CALIBRATION, MemoryRow, TimeRow, memory_rows, read, time_rows
+from published_rows import (
+    CALIBRATION,
+    MemoryRow,
+    ProcessRow,
+    TimeRow,
+    memory_rows,
+    process_rows,
+    read,
+    time_rows,
+)
 
 from scrimp.core.estimate import Estimate
 from scrimp.core.forecast import MemoryForecast
 from scrimp.core.units import GIB
+from scrimp.estimate.arithmetic import EVALUATION, arithmetic_of, training_passes
+from scrimp.estimate.cpu_speed import CONSTANTS as CPU
+from scrimp.estimate.cpu_speed import cpu_chip_of, cpu_micro_step_s
 from scrimp.estimate.energy import CONSTANTS as ENERGY
 from scrimp.estimate.memory import card_forecast
-from scrimp.estimate.roofline import micro_step_s
+from scrimp.estimate.process_memory import process_forecast
+from scrimp.estimate.roofline import MicroStep, micro_step_s
 from scrimp.estimate.speed import MEASURED_CLASS, UNMEASURED_CLASS
 
 GRADES = CALIBRATION / "grades.json"
@@ -79,6 +92,8 @@ def grade() -> tuple[Grades, dict[str, list[Outcome]]]:
         "memory_device": [device_outcome(row) for row in single if row.ran and row.smi_gib],
         "time": times,
         "power": power_outcomes(),
+        "process_memory": [process_outcome(row) for row in process_rows()],
+        "cpu_time": [outcome for row in process_rows() for outcome in cpu_outcomes(row)],
     }
     grades = {name: error_figures(found) for name, found in outcomes.items()}
     grades["memory"] |= verdict_figures(single)
@@ -139,6 +154,54 @@ def power_outcomes() -> list[Outcome]:
                 low=watts * ENERGY.low,
                 high=watts * ENERGY.high,
                 measured=float(row["mean_node_power_w"]),
+            )
+        )
+    return found
+
+
+def process_outcome(row: ProcessRow) -> Outcome:
+    """Peak resident memory of this project's trainer on a CPU."""
+    estimate = process_forecast(row.case).peak_bytes
+    return Outcome(
+        group=row.row["model"],
+        label=f"{row.row['model']} {row.row['method']} {row.row['micro_batch_tokens']}",
+        forecast=estimate.value / GIB,
+        low=estimate.low / GIB,
+        high=estimate.high / GIB,
+        measured=float(row.row["peak_rss_bytes"]) / GIB,
+    )
+
+
+def cpu_outcomes(row: ProcessRow) -> list[Outcome]:
+    """CPU seconds of a step and of a forward pass with one thread, wall seconds of a step in whole runs."""
+    constants = CPU if row.row["threads"] != "1" else replace(CPU, several_cores=1.0)
+    recipe, tuning = row.case.recipe, row.case.tuning
+    chip = cpu_chip_of(row.device, recipe.compute_dtype, constants=constants)
+    training = training_passes(frozen_base=tuning.frozen_base, checkpointing=recipe.gradient_checkpointing)
+    measured = (
+        {"step_s": training} if row.row["step_s"] else {"cpu_s_per_step": training, "cpu_s_per_evaluation": EVALUATION}
+    )
+    found: list[Outcome] = []
+    for column, passes in measured.items():
+        # A step of the whole runs had 753 tokens, three quarters of the fullest.
+        tokens = 753 if column == "step_s" else row.case.tokens
+        step = MicroStep(
+            tokens=tokens,
+            scored_tokens=tokens * row.case.trained_share,
+            context_tokens=row.case.longest_row_tokens,
+            passes=passes,
+            frozen_base=tuning.frozen_base,
+        )
+        widths = row.case.shape.hidden + row.case.shape.intermediate
+        seconds = cpu_micro_step_s(arithmetic_of(row.case.shape), step, chip, widths=widths, constants=constants)
+        found.append(
+            Outcome(
+                group=row.row["model"],
+                label=f"{row.row['model']} {column}",
+                forecast=seconds,
+                low=seconds * CPU.low,
+                high=seconds * CPU.high,
+                measured=float(row.row[column]),
             )
         )
     return found
@@ -212,15 +275,15 @@ def print_grades(grades: Grades, recorded: Grades) -> None:
 def print_peers(grades: Grades) -> None:
     """Other estimators beside ours. Their figures are quoted: this script did not run them."""
     print("\nothers, quoted from calibration/peers.csv (same kind of rows, not run here)")
-    print(f"  {'':30}{'rows':>5}{'mape':>8}{'median':>8}{'under':>8}{'OOM called fits':>17}")
+    print(f"  {'':36}{'rows':>5}{'mape':>8}{'median':>8}{'under':>8}{'OOM called fits':>17}")
     for kind in ("memory", "time"):
         own = grades[kind]
         cells = (own["rows"], own["mape"], own["median"], own["under"], own.get("oom_called_fits"))
-        print(f"  {f'scrimp, {kind}':30}{_cells(cells)}")
+        print(f"  {f'scrimp, {kind}':36}{_cells(cells)}")
         for row in read("peers.csv"):
             if row["kind"] == kind:
                 names = ("rows", "mape", "median", "under_share", "oom_called_fits")
-                print(f"  {row['estimator']:30}{_cells([float(row[name]) if row[name] else None for name in names])}")
+                print(f"  {row['estimator']:36}{_cells([float(row[name]) if row[name] else None for name in names])}")
 
 
 def _cells(values: Sequence[float | None]) -> str:

@@ -5,19 +5,23 @@ What differs between trainers is said here and nowhere else, as a `Stack`; the f
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from scrimp.catalog.local import cpu_device
 from scrimp.core.job import MethodChoice
+from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import LossCode, Recipe, WeightDtype
+from scrimp.core.units import GIB
 from scrimp.estimate.arithmetic import Arithmetic, Passes, training_passes
 from scrimp.estimate.memory_case import MemoryCase
 from scrimp.estimate.roofline import CONSTANTS, Chip, MicroStep
-from scrimp.estimate.stack import AdapterMath, OptimizerStep, SpeedStack, Stack
-from scrimp.estimate.tuning import Tuning
+from scrimp.estimate.stack import TRAINER_ON_CPU, AdapterMath, OptimizerStep, SpeedStack, Stack
+from scrimp.estimate.tuning import Tuning, tuning_of
 from scrimp.methods.linear import Linear, linears
 
+_WEIGHTS: dict[str, WeightDtype] = {"bf16": "bf16", "fp32": "fp32"}
 CALIBRATION = Path(__file__).parents[1] / "calibration"
 Row = Mapping[str, str]
 
@@ -39,6 +43,35 @@ _EXPERTS = {"mistralai/Mixtral-8x7B": (8, 2)}
 _KNOWN_METHODS = {"full", "lora", "qlora"}
 # LoRA-FA and MiCA keep or train other tensors than LoRA does.
 _VARIANTS = ("lora-fa", "mica")
+
+
+# What no formula of memory or speed reads is filled in here.
+_BLANK = Recipe(
+    model="",
+    method=MethodChoice(name="lora"),
+    weight_dtype="bf16",
+    compute_dtype="bf16",
+    layout="packed",
+    loss="full",
+    sharding="none",
+    optimizer="adamw",
+    gradient_checkpointing=False,
+    max_length_tokens=8192,
+    batch_rows=1,
+    batch_tokens=None,
+    micro_batch_tokens=1,
+    epochs=1.0,
+    max_steps=None,
+    learning_rate=1e-4,
+    schedule="cosine",
+    warmup_steps=0,
+    weight_decay=0.0,
+    clip_norm=1.0,
+    seed=0,
+    eval_every_steps=None,
+    checkpoint_every_steps=None,
+    keep_checkpoints=1,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +106,15 @@ class TimeRow:
     def group(self) -> str:
         """Source, GPU, model and method."""
         return self.row["group"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRow:
+    """A run of this project's trainer on a CPU, with the class of machine it ran on."""
+
+    row: Row
+    case: MemoryCase
+    device: Device
 
 
 def read(name: str) -> list[Row]:
@@ -125,7 +167,6 @@ def memory_case(row: Row) -> MemoryCase:
 def shape_of(row: Row) -> ModelShape:
     """The model's shape; the head width is the one of three usual ones that reproduces the parameter count best."""
     hidden, heads = int(row["hidden"]), int(row["heads"])
-    # lit-gpt keeps embedding and head apart whatever the model's own files say.
     tied = row["tied_embeddings"] == "1"
     experts, active = _EXPERTS.get(row["model"], (0, 0))
     shapes = [
@@ -148,9 +189,8 @@ def shape_of(row: Row) -> ModelShape:
         for head_dim in (hidden // heads, 128, 256)
     ]
     best = min(shapes, key=lambda shape: abs(shape.params / 1e9 - float(row["params_b"])))
-    if not (tied and _is_litgpt(row)):
-        return best
-    return ModelShape(**{name: getattr(best, name) for name in best.__slots__} | {"tied_embeddings": False})
+    # lit-gpt keeps embedding and head apart whatever the model's own files say.
+    return replace(best, tied_embeddings=tied and not _is_litgpt(row))
 
 
 def stack_of(row: Row) -> Stack:
@@ -199,6 +239,52 @@ def time_rows() -> Iterator[TimeRow]:
             )
 
 
+def process_rows() -> Iterator[ProcessRow]:
+    """Rows of measured_process.csv."""
+    for row in read("measured_process.csv"):
+        yield ProcessRow(row=row, case=_process_case(row), device=_measured_cpu(int(row["threads"])))
+
+
+def _process_case(row: Row) -> MemoryCase:
+    shape = ModelShape(
+        name=row["model"],
+        family="llama",
+        hidden=int(row["hidden"]),
+        layers=int(row["layers"]),
+        heads=int(row["heads"]),
+        kv_heads=int(row["kv_heads"]),
+        head_dim=int(row["head_dim"]),
+        intermediate=int(row["intermediate"]),
+        vocab=int(row["vocab"]),
+        max_positions_tokens=8192,
+        tied_embeddings=True,
+    )
+    tokens = int(row["micro_batch_tokens"])
+    recipe = replace(
+        _BLANK,
+        method=MethodChoice(name=row["method"]),
+        weight_dtype=_WEIGHTS[row["weight_dtype"]],
+        compute_dtype="fp32" if row["compute_dtype"] == "fp32" else "bf16",
+        loss="selected",
+        gradient_checkpointing=row["checkpointing"] == "y",
+        micro_batch_tokens=tokens,
+    )
+    return MemoryCase(
+        shape=shape,
+        recipe=recipe,
+        tuning=tuning_of(shape, recipe.method),
+        gpus=1,
+        longest_row_tokens=int(row["longest_row_tokens"]),
+        trained_share=float(row["scored_share"]),
+        stack=TRAINER_ON_CPU,
+    )
+
+
+def _measured_cpu(threads: int) -> Device:
+    """The machine of those rows, as the catalogue knows its class."""
+    return cpu_device("flags : avx512_bf16", memory_bytes=24 * GIB, cores=threads)
+
+
 def _is_litgpt(row: Row) -> bool:
     return "litgpt" in row["framework"] or "lit-gpt" in row["framework"]
 
@@ -238,31 +324,15 @@ def _recipe(row: Row, *, micro_batch_tokens: int) -> Recipe:
         weights = "fp32"
     liger = "liger" in row["loss_note"] or "cut cross" in row["loss_note"]
     loss: LossCode = "fused" if liger else "full"
-    return Recipe(
+    return replace(
+        _BLANK,
         model=row["model"],
         method=MethodChoice(name=row["method"]),
         weight_dtype=weights,
-        compute_dtype="bf16",
-        layout="packed",
         loss=loss,
         sharding="fsdp" if sharded else "none",
-        optimizer="adamw",
         gradient_checkpointing=row["grad_checkpointing"] == "y",
-        max_length_tokens=micro_batch_tokens,
-        batch_rows=1,
-        batch_tokens=None,
         micro_batch_tokens=micro_batch_tokens,
-        epochs=1.0,
-        max_steps=None,
-        learning_rate=1e-4,
-        schedule="cosine",
-        warmup_steps=0,
-        weight_decay=0.0,
-        clip_norm=1.0,
-        seed=0,
-        eval_every_steps=None,
-        checkpoint_every_steps=None,
-        keep_checkpoints=1,
     )
 
 
