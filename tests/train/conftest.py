@@ -161,22 +161,62 @@ def train_job():
 
 @pytest.fixture
 def onlooker():
-    """A fresh collector of events."""
-    return Onlooker()
+    """Makes collectors of events."""
+    return Onlooker
 
 
-def adapter_bytes(job) -> dict[str, bytes]:
-    """Every file of a result, without the manifest."""
-    folder = Path(job.run_folder) / "adapter"
-    return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.name != "manifest.json"}
+@pytest.fixture
+def recipe():
+    """Makes recipes on a model that is only a name."""
+    return lambda **changes: replace(tiny_recipe("tiny"), **changes)
 
 
-def losses(watch) -> dict[int, float]:
-    """Loss by step."""
-    return {event.step: event.values["loss"] for event in watch.of("step")}
+@pytest.fixture
+def tiny_model(tmp_path, tiny_tokenizer_folder):
+    """Makes tiny models of other shapes and families."""
+    return lambda name="model", **changes: save_tiny_model(tmp_path / name, tiny_tokenizer_folder, **changes)
 
 
-def write_rows(path: Path, rows) -> Path:
-    """A jsonl file."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+@pytest.fixture
+def result_bytes():
+    """Every file of a job's result but the manifest."""
+
+    def read(job) -> dict[str, bytes]:
+        folder = Path(job.run_folder) / "adapter"
+        return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name != "manifest.json"}
+
+    return read
+
+
+@pytest.fixture
+def write_rows(tmp_path):
+    """Writes a jsonl file and returns its path."""
+
+    def write(rows, name="rows.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+class TurnedClock:
+    """A clock that only tests turn; every reading of the wall clock takes `tick_s`."""
+
+    def __init__(self, tick_s=0.0):
+        self.at_s, self._tick_s = 1_000_000.0, tick_s
+
+    def read(self):
+        self.at_s += self._tick_s
+        return self.at_s
+
+    def clock(self):
+        from scrimp.train.clock import Clock
+
+        return Clock(now_s=lambda: self.at_s, wall_s=self.read, cpu_s=lambda: self.at_s)
+
+
+@pytest.fixture
+def turned_clock():
+    """Makes clocks that only tests turn."""
+    return TurnedClock

@@ -34,8 +34,8 @@ _NAME = re.compile(r"step-(\d{6,})")
 class CheckpointState:
     """state.json. `groups` maps each group of tensors to the hash of their names and bytes.
 
-    `rows_sha256` is over the encoded rows, `model_sha256` over the base model's config and the sizes of its weights.
-    `loss_scale` and `good_steps` belong to fp16.
+    `rows_sha256` is over the encoded rows of training and evaluation, `model_sha256` over the base model's config and
+    the sizes of its weight files. `loss_scale` and `good_steps` belong to fp16.
     """
 
     format: int

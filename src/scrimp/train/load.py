@@ -60,8 +60,7 @@ def load_model(folder: Path, recipe: Recipe, device: torch.device) -> LoadedMode
     torch.manual_seed(recipe.seed)
     module = method.apply(base, methods.options_for(method.name, recipe.method.options))
     if recipe.gradient_checkpointing:
-        # The reentrant kind drops gradients where the input of a block needs none, as on a frozen embedding.
-        base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        _checkpoint_activations(base)
     return LoadedModel(
         module=module,
         base=base,
@@ -94,7 +93,10 @@ def _load_base(folder: Path, recipe: Recipe, device: torch.device) -> Any:
             expected="a causal language model that transformers knows, with *.safetensors",
             next_step="check the folder; models that bring code of their own are not run",
         ) from error
-    return base if recipe.weight_dtype == "nf4" else base.to(device)
+    if recipe.weight_dtype != "nf4":
+        return base.to(device)
+    _keep_packing(base)
+    return base
 
 
 def _packed_settings(recipe: Recipe, device: torch.device) -> dict[str, Any]:
@@ -110,6 +112,25 @@ def _packed_settings(recipe: Recipe, device: torch.device) -> dict[str, Any]:
         bnb_4bit_compute_dtype=compute,
     )
     return {"quantization_config": packing, "dtype": compute, "device_map": {"": device}}
+
+
+def _keep_packing(base: Any) -> None:
+    """On CPUs with AVX-512 bitsandbytes repacks 4-bit weights at the first evaluation, for inference alone; from then
+    on their gradients would be wrong without an error.
+    """
+    for module in base.modules():
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
+
+
+def _checkpoint_activations(base: Any) -> None:
+    # The reentrant kind drops gradients where the input of a block needs none, as on a frozen embedding.
+    settings = {"use_reentrant": False}
+    if hasattr(base, "activation_checkpointing_enable"):
+        base.activation_checkpointing_enable(activation_checkpointing_kwargs=settings)
+    else:
+        # Its name in older transformers.
+        base.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
 
 
 def _numel(parameter: torch.nn.Parameter) -> int:

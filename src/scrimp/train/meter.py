@@ -15,6 +15,8 @@ _RECENT_STEPS = 8
 # What a save is reckoned at before the first one was timed: a slow disk, and the time to hash and flush.
 _SAVE_BYTES_PER_S = 100e6
 _SAVE_LEAST_S = 1.0
+# What is ahead is reckoned a quarter longer than seen so far: a limit is to be held, not hit.
+_MARGIN_RATIO = 1.25
 # Rounded to where an hour of the cheapest machine is still exact to the microsecond.
 _USD_STEP = Decimal("0.00000001")
 
@@ -82,7 +84,7 @@ class Meter:
         """The limit that one more step, what is due after it, and a save would pass; None when there is room."""
         step_s = next_tokens / min(self._rates) if self._rates else 0.0
         save_s = self._save_s or max(_SAVE_LEAST_S, checkpoint_bytes / _SAVE_BYTES_PER_S)
-        ahead_s = step_s + save_s + (self.duties_s if duties_due else 0.0)
+        ahead_s = _MARGIN_RATIO * (step_s + save_s + (self.duties_s if duties_due else 0.0))
         projected_usd = self._spent_after(ahead_s)
         spent_usd = self.spent_usd
         if self._budget_usd is not None and projected_usd is not None and projected_usd > self._budget_usd:

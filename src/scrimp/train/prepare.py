@@ -150,7 +150,7 @@ def _facts(job: ResolvedJob, rows: _Rows, steps: StepPlan, device: torch.device)
         train_s=0.0,
         recipe=job.recipe,
         steps=steps,
-        rows_sha256=rows_sha256(rows.dataset.train),
+        rows_sha256=rows_sha256((*rows.dataset.train, *rows.dataset.evaluation)),
         data_sha256=rows.dataset.profile.sha256,
         model_sha256=model_sha256(rows.model_folder),
         groups={},

@@ -29,7 +29,7 @@ def check_same_job(checkpoint: Checkpoint, now: CheckpointState) -> None:
     changed = [*_changed_recipe(then.recipe, now.recipe)]
     if then.steps.steps != now.steps.steps:
         changed.append(f"steps: {then.steps.steps} then, {now.steps.steps} now")
-    for name, label in (("rows_sha256", "training rows"), ("model_sha256", "base model")):
+    for name, label in (("rows_sha256", "encoded rows"), ("model_sha256", "base model")):
         before, after = str(getattr(then, name)), str(getattr(now, name))
         if before != after:
             changed.append(f"{label}: {before[:12]} then, {after[:12]} now")
@@ -86,7 +86,7 @@ def state_groups(loaded: LoadedModel, optimizer: torch.optim.Optimizer) -> dict[
 
 
 def rows_sha256(rows: tuple[EncodedRow, ...]) -> str:
-    """Hash of the very tokens and masks that train: a changed file, template, tokenizer or length limit changes it."""
+    """Hash of the very tokens and masks: a changed file, template, tokenizer, length limit or split changes it."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(len(row.tokens).to_bytes(8, "little"))
