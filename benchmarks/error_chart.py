@@ -58,8 +58,9 @@ def _frame(title: str, unit: str, low: float, high: float) -> str:
         if not low <= log10(tick) <= high:
             continue
         offset = _place(log10(tick), low, high)
-        parts.append(f'<text x="{_MARGIN + offset:.0f}" y="{bottom + 18}" text-anchor="middle">{tick:g}</text>')
-        parts.append(f'<text x="{_MARGIN - 6}" y="{bottom - offset + 4:.0f}" text-anchor="end">{tick:g}</text>')
+        label = f"{tick / 1000:g}k" if tick >= 1000 else f"{tick:g}"
+        parts.append(f'<text x="{_MARGIN + offset:.0f}" y="{bottom + 18}" text-anchor="middle">{label}</text>')
+        parts.append(f'<text x="{_MARGIN - 6}" y="{bottom - offset + 4:.0f}" text-anchor="end">{label}</text>')
     return "\n".join(parts)
 
 
