@@ -213,6 +213,8 @@ def stack_of(row: Row) -> Stack:
         kernels="fused" if "compile" in row["framework"] else "eager",
         upcasts_16bit="baseline-peft-bnb" in row["notes"],
         keeps_packed_inputs="before 0.43.2 keeps" in row["notes"],
+        # All published rows are older than transformers 5.
+        packs_experts=True,
         fused_qkv=litgpt,
         repeats_kv=litgpt,
     )

@@ -11,6 +11,7 @@ from scrimp.core.units import GIB
 from scrimp.estimate.memory import card_forecast, forecast_memory
 from scrimp.estimate.memory_phases import memory_phases
 from scrimp.estimate.stack import Stack
+from scrimp.models.table import known_shapes
 
 METHODS = {"lora": "bf16", "qlora": "nf4", "full": "fp32"}
 
@@ -191,3 +192,13 @@ def test_a_larger_rank_never_needs_less(make, shape, rank, more):
         for value in (rank, rank + more)
     )
     assert small <= large
+
+
+def test_packing_leaves_the_routed_experts_of_a_mixture_as_they_are(make):
+    shapes = known_shapes()
+    packed_share = {}
+    for name in ("mistralai/Mixtral-8x7B-v0.1", "mistralai/Mistral-7B-v0.3"):
+        plain, packed = (make.case(shape=shapes[name], weight_dtype=dtype).weight_bytes for dtype in ("bf16", "nf4"))
+        packed_share[name] = packed / plain
+    assert packed_share["mistralai/Mixtral-8x7B-v0.1"] > 0.9
+    assert packed_share["mistralai/Mistral-7B-v0.3"] < 0.4

@@ -6,6 +6,7 @@ from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe, WeightDtype
 from scrimp.estimate.stack import Stack
 from scrimp.estimate.tuning import Tuning
+from scrimp.methods.linear import packable_params
 
 # Bytes of a linear weight inside the layers. NF4 with double quantisation (Dettmers et al. 2023, section 3): 4 bits,
 # an 8-bit scale per 64 weights and an fp32 scale per 256 scales. int8: one byte and an fp32 scale a row.
@@ -86,7 +87,10 @@ class MemoryCase:
     def weight_bytes(self) -> float:
         """The model's own weights, whole."""
         other = 4.0 if self.stack.upcasts_16bit else OTHER_BYTES[self.recipe.weight_dtype]
-        return self.shape.linear_params * LINEAR_BYTES[self.recipe.weight_dtype] + self.other_params * other
+        dtype = self.recipe.weight_dtype
+        leaves_experts = self.shape.experts and dtype in ("nf4", "int8") and not self.stack.packs_experts
+        packed = packable_params(self.shape) if leaves_experts else self.shape.linear_params
+        return packed * LINEAR_BYTES[dtype] + (self.shape.linear_params - packed + self.other_params) * other
 
     @property
     def gradient_bytes(self) -> float:

@@ -29,6 +29,8 @@ class Stack:
     kernels              `fused`: norms keep no fp32 copy and SwiGLU no intermediate (Liger, torch.compile)
     upcasts_16bit        norms, embeddings and head are made fp32 (PEFT's prepare_model_for_kbit_training)
     keeps_packed_inputs  every 4-bit linear keeps its input for backward (bitsandbytes before 0.43.2)
+    packs_experts        4- and 8-bit loading packs the routed experts of a mixture too (transformers before 5, where
+                         they are linear layers)
     fused_qkv            one adapter reads for q, k and v together (litgpt)
     repeats_kv           grouped keys and values are copied out to the width of the queries (litgpt)
     speed                which multiplier of the time model applies
@@ -44,6 +46,7 @@ class Stack:
     kernels: Kernels = "eager"
     upcasts_16bit: bool = False
     keeps_packed_inputs: bool = False
+    packs_experts: bool = False
     fused_qkv: bool = False
     repeats_kv: bool = False
     speed: SpeedStack = "eager"
