@@ -26,7 +26,7 @@ def command(network: bool, as_json: bool) -> None:
     \b
     scrimp doctor              what is here; the network is left alone
     scrimp doctor --network    and whether the hub answers
-    scrimp doctor --json       for a bug report: passwords and tokens are never shown
+    scrimp doctor --json       for a bug report; shows no password and no token
 
     ok needs nothing. note is worth knowing: something cannot be done here, or not as well. problem must be put right.
 

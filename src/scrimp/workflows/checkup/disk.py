@@ -13,13 +13,18 @@ from scrimp.workflows.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A folder that scrimp fills: under `least_bytes` its work fails, under `good_bytes` larger jobs will."""
+    """A folder that scrimp fills: under `least_bytes` its work fails, under `good_bytes` larger jobs will.
+
+    `is_needed`: that it cannot be written is a problem here. The ledger tells for the data home, a hub cache may be
+    shared and read-only, and only `scrimp run` writes into the current folder.
+    """
 
     name: str
     folder: Path
     least_bytes: int
     good_bytes: int
     elsewhere: str
+    is_needed: bool = False
 
 
 def places_of(world: World) -> tuple[Place, ...]:
@@ -32,6 +37,7 @@ def places_of(world: World) -> tuple[Place, ...]:
             least_bytes=300 * MIB,
             good_bytes=GIB,
             elsewhere="export SCRIMP_CACHE=/OTHER/FOLDER",
+            is_needed=True,
         ),
         Place(
             name="data home",
@@ -69,7 +75,7 @@ def check_disk(place: Place, *, probes: Probes) -> Check:
         values |= {"free_bytes": room.free_bytes, "writable": room.is_writable}
         found = f"{format_bytes(room.free_bytes)} free"
         if not room.is_writable:
-            status, found = "problem", f"{found}, but you may not write there"
+            status, found = "problem" if place.is_needed else "note", f"{found}, but you may not write there"
         elif room.free_bytes < place.least_bytes:
             status, found = "problem", f"{found}, {format_bytes(place.least_bytes)} are the least"
         elif room.free_bytes < place.good_bytes:

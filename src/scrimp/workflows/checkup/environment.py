@@ -16,7 +16,8 @@ class Variable:
     is_folder: bool = False
 
 
-# Threads and progress of the libraries underneath (OMP_*, CUBLAS_*, TOKENIZERS_*) are theirs, not listed here.
+# Left out: what the trainer itself sets for the libraries underneath (OMP_WAIT_POLICY, CUBLAS_WORKSPACE_CONFIG,
+# TOKENIZERS_PARALLELISM), and what terminals set (COLUMNS, NO_COLOR).
 VARIABLES: Mapping[str, Variable] = {
     "SCRIMP_HOME": Variable(is_folder=True),
     "SCRIMP_CACHE": Variable(is_folder=True),
@@ -81,7 +82,7 @@ def _variable(name: str, value: str, *, cores: int) -> Check:
 
 def _doubt(name: str, value: str, *, cores: int) -> tuple[str, str]:
     """What is odd about a value, and the command that puts it right; empty for nothing."""
-    if VARIABLES[name].is_folder and value.startswith("~"):
+    if VARIABLES[name].is_folder and (value == "~" or value.startswith("~/")):
         return "~ is not expanded here", f'export {name}="$HOME{value[1:]}"'
     if name == "SCRIMP_ALLOW_PICKLE":
         if value == "1":

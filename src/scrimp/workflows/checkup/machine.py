@@ -64,7 +64,8 @@ def check_gpu(reading: LocalReading, *, probes: Probes) -> Check:
         )
     gpu = gpus[0]
     values: dict[str, Value] = {"gpu": gpu.name, "count": len(gpus), "memory_bytes": gpu.memory_bytes}
-    found = f"{len(gpus)} x {gpu.name}, {format_bytes(gpu.memory_bytes)}{' each' if len(gpus) > 1 else ''}"
+    memory = format_bytes(gpu.memory_bytes) if gpu.memory_bytes else "unknown memory"
+    found = f"{len(gpus)} x {gpu.name}, {memory}{' each' if len(gpus) > 1 else ''}"
     torch = probes.package_version("torch") or ""
     if torch.endswith("+cpu"):
         return Check(
@@ -75,12 +76,14 @@ def check_gpu(reading: LocalReading, *, probes: Probes) -> Check:
             next_step="pip install --force-reinstall torch",
             values=values,
         )
-    doubts = [*gpu.flags, *([] if gpu.supports_bf16 else ["no bf16"])]
+    unknown = gpu.device_class == "unknown"
+    # The flags of a card in the catalogue are about its row, and stand on its page.
+    doubts = [*(gpu.flags if unknown else ()), *(() if gpu.supports_bf16 else ("no bf16",))]
     return Check(
         group="machine",
         name="gpu",
-        status="note" if gpu.device_class == "unknown" else "ok",
+        status="note" if unknown else "ok",
         found="; ".join([found, *doubts]),
-        next_step="scrimp gpus" if gpu.device_class == "unknown" else f"scrimp gpus {gpu.name}",
+        next_step="scrimp gpus" if unknown else "",
         values=values,
     )

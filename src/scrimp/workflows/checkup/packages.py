@@ -56,7 +56,7 @@ def check_extra(name: str, extra: Extra, *, probes: Probes) -> Check:
     extras = "train,quant" if name == "quant" else name
     return Check(
         group="packages",
-        name=name,
+        name=f"{name} extra",
         status="problem" if old else "note" if missing else "ok",
         found="; ".join(part for part in parts if part),
         next_step=f'pip install {"--upgrade " if old else ""}"scrimp[{extras}]"' if missing or old else "",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scrimp.catalog.local import LocalReading, read_local
 from scrimp.catalog.offers import offers
-from scrimp.core.errors import NetworkError
+from scrimp.core.errors import NetworkError, SpecError
 
 # scrimp.models keeps its way to the weights to itself; a second copy of it here could come to differ.
 from scrimp.models.bundled import HUB_ID, _find_gguf  # pyright: ignore[reportPrivateUsage] # see above
@@ -96,14 +96,23 @@ def try_ledger(url: str) -> None:
         ScrimpError: whatever the ledger says is wrong.
     """
     from sqlalchemy import false, insert, select
+    from sqlalchemy.exc import SQLAlchemyError
 
     from scrimp.ledger.database import open_database
     from scrimp.ledger.tables import tables
 
     entries = tables().entries
     nothing = insert(entries).from_select(list(entries.c.keys()), select(entries).where(false()))
-    with open_database(url, busy_timeout_s=_LEDGER_TIMEOUT_S).writing() as connection:
-        connection.execute(nothing)
+    try:
+        with open_database(url, busy_timeout_s=_LEDGER_TIMEOUT_S).writing() as connection:
+            connection.execute(nothing)
+    # A port that is no number, an async driver: what SQLAlchemy finds odd about an address it says in many ways.
+    except (ValueError, SQLAlchemyError) as error:
+        raise SpecError(
+            what=f"the ledger's address cannot be used: {error}",
+            expected="such as sqlite:////home/me/ledger.db or postgresql+psycopg://user@host/name",
+            next_step="unset SCRIMP_LEDGER for the default file, or correct it",
+        ) from error
 
 
 def ask_hub(endpoint: str) -> None:

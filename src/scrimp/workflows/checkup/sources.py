@@ -35,11 +35,17 @@ def check_bundled(world: World, *, probes: Probes) -> Check:
         status, found, next_step = "ok", f"converted, in {folder}", ""
     return Check(
         group="model",
-        name=BUNDLED,
+        name="bundled model",
         status=status,
         found=found,
         next_step=next_step,
-        values={"package": package, "version": version, "converted": converted, "folder": str(folder)},
+        values={
+            "model": BUNDLED,
+            "package": package,
+            "version": version,
+            "converted": converted,
+            "folder": str(folder),
+        },
     )
 
 
@@ -53,7 +59,7 @@ def check_ledger(world: World, *, probes: Probes) -> Check:
             group="ledger",
             name="ledger",
             status="problem",
-            found=hide_secrets(error.what),
+            found=hide_secrets(f"{error.what} (expected: {error.expected})"),
             next_step=hide_secrets(error.next_step),
             values={"url": url, "writable": False},
         )
@@ -75,7 +81,7 @@ def check_prices(world: World, *, probes: Probes) -> Check:
     if not dated:
         return Check(
             group="prices",
-            name="snapshot",
+            name="prices",
             status="problem",
             found=f"{len(dates):,} offers, none with the date of its price",
             next_step="pip install --force-reinstall scrimp",
@@ -93,7 +99,7 @@ def check_prices(world: World, *, probes: Probes) -> Check:
     old = age_days > _OLD_PRICES_DAYS
     return Check(
         group="prices",
-        name="snapshot",
+        name="prices",
         status="problem" if ahead else "note" if old else "ok",
         found=found,
         next_step="date" if ahead else "pip install --upgrade scrimp" if old else "",
@@ -121,7 +127,7 @@ def check_hub(world: World, *, probes: Probes) -> Check:
             group="hub",
             name="hub",
             status="problem",
-            found=hide_secrets(error.what),
+            found=hide_secrets(f"{error.what} (expected: {error.expected})"),
             next_step=error.next_step,
             values={"endpoint": shown, "reachable": False},
         )
