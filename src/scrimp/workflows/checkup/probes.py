@@ -123,6 +123,7 @@ def ask_hub(endpoint: str) -> None:
     """
     import http.client
     import json
+    import urllib.error
     import urllib.request
 
     url = f"{endpoint.rstrip('/')}/{HUB_ID}/resolve/main/config.json"
@@ -131,8 +132,10 @@ def ask_hub(endpoint: str) -> None:
             # A hotel's login page answers too, with no JSON.
             json.load(answer)
     except (OSError, ValueError, http.client.HTTPException) as error:
+        # urllib wraps what the system said.
+        cause = error.reason if type(error) is urllib.error.URLError else error
         raise NetworkError(
-            what=f"{endpoint} does not answer as the hub does: {str(error) or type(error).__name__}",
+            what=f"{endpoint} does not answer as the hub does: {str(cause) or type(cause).__name__}",
             expected="the Hugging Face hub, or a mirror of it in HF_ENDPOINT",
             next_step="check the network and HTTPS_PROXY; without it, name models by folder, or use the bundled one",
         ) from error
