@@ -32,6 +32,11 @@ def uninterrupted(whole, make_job, train_job, result_bytes):
     return result_bytes(job), {int(step): loss for step, loss in json.loads(kept.read_text()).items()}
 
 
+QLORA = {
+    "method": MethodChoice(name="qlora", options={"rank": 4, "dropout": 0.1}), "weight_dtype": "nf4", "compute_dtype": "bf16",
+}  # fmt: skip
+
+
 def _losses(watch):
     return {event.step: event.values["loss"] for event in watch.of("step")}
 
@@ -332,7 +337,12 @@ def test_a_finished_run_whose_result_is_damaged_makes_it_again(make_job, train_j
 
 @pytest.mark.parametrize(
     "changes",
-    [{"method": MethodChoice(name="full")}, {"optimizer": "sgd"}, {"weight_dtype": "bf16", "compute_dtype": "bf16"}],
+    [
+        {"method": MethodChoice(name="full")},
+        {"optimizer": "sgd"},
+        {"weight_dtype": "bf16", "compute_dtype": "bf16"},
+        QLORA,
+    ],
     ids=str,
 )
 def test_other_methods_and_optimizers_resume_exactly_too(make_job, train_job, onlooker, result_bytes, changes):
