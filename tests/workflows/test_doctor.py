@@ -486,7 +486,7 @@ def test_whatever_answers_unlike_the_hub_is_told(monkeypatch, outcome):
         return outcome
 
     monkeypatch.setattr("urllib.request.urlopen", answer)
-    with pytest.raises(NetworkError, match="https://x does not answer as the hub does: [^<]"):
+    with pytest.raises(NetworkError, match=r"https://x does not answer as the hub does: [^<]"):
         ask_hub("https://x")
 
 
