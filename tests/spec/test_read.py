@@ -149,7 +149,7 @@ WRONG = {
     "no learning": ("training: {learning_rate: 0}\n", ["job.yaml:3:27", "above 0", "learning_rate: 0.0002"]),
     "rate that is no number": ("training: {learning_rate: .nan}\n", ["job.yaml:3:27", "nan", "above 0"]),
     "endless": ("training: {weight_decay: .inf}\n", ["job.yaml:3:26", "inf", "from 0 to 1"]),
-    "huge whole number": (f"training: {{seed: {'9' * 300}}}\n", ["job.yaml:3:18", "from 0 to 4294967295", "seed: 0"]),
+    "huge whole number": (f"training: {{seed: {'9' * 390}}}\n", ["job.yaml:3:18", "from 0 to 4294967295", "seed: 0"]),
     "budget that is no number": ("limits: {budget: .nan}\n", ["job.yaml:3:18"]),
     "step below a row": (
         "training: {batch_tokens: 1024}\n",

@@ -256,3 +256,10 @@ class TestEditedPlans:
             self.read(tmp_path, "")
         with pytest.raises(SpecError, match="is a list"):
             self.read(tmp_path, "- a")
+
+    def test_a_spec_is_no_plan_and_a_plan_is_no_spec(self, text, tmp_path):
+        with pytest.raises(SpecError, match=r"job\.yaml is a plan, not a spec") as caught:
+            parse_spec(text, where="job.yaml")
+        assert caught.value.next_step == "scrimp run job.yaml"
+        with pytest.raises(SpecError, match=r"plan\.yaml is a spec, not a plan"):
+            self.read(tmp_path, dump_yaml(SPEC))

@@ -15,6 +15,7 @@ from scrimp.core.job import JobSpec
 from scrimp.core.units import DAY_S, MINUTE_S, format_duration
 
 _TEN_YEARS_S = 3650.0 * DAY_S
+_MAX_DIGITS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +29,10 @@ class Bound:
 
     def holds(self, value: float | Decimal) -> bool:
         """Whether the value lies inside; a NaN never does."""
-        if not math.isfinite(value):
-            return False
-        number = float(value)
-        return (number > self.low if self.above else number >= self.low) and (
-            number < self.high if self.below else number <= self.high
+        # Python compares whole numbers, floats and Decimals exactly, so nothing is converted (10**400 is no float).
+        return is_finite(value) and (
+            (value > self.low if self.above else value >= self.low)
+            and (value < self.high if self.below else value <= self.high)
         )
 
     def in_words(self, key: str) -> str:
@@ -188,10 +188,18 @@ def flatten(noun: object, *, prefix: str = "") -> dict[str, object]:
     return found
 
 
+def is_finite(value: float | Decimal) -> bool:
+    """Whether a number is one: no NaN, no infinity."""
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return isinstance(value, int) or math.isfinite(value)
+
+
 def shown(key: str, value: float | Decimal) -> str:
     """A number for a message: durations and money with their unit, others as they are."""
-    if key.endswith("_usd") and math.isfinite(value):
+    if key.endswith("_usd") and is_finite(value):
         return f"{value} USD"
-    if key.endswith("_s") and math.isfinite(value) and value >= 0:
+    if key.endswith("_s") and is_finite(value) and 0 <= value < 10**12:
         return format_duration(float(value))
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    text = f"{value:.10g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}... ({len(text)} digits)"

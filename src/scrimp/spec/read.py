@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from scrimp.core.errors import SpecError, nearest
 from scrimp.core.job import JobSpec
+from scrimp.core.plan import Plan
 from scrimp.spec.build import Builder
 from scrimp.spec.canonical import Canon
 from scrimp.spec.document import Document, Node, Table, parse_document
@@ -43,6 +44,7 @@ def parse_spec(text: str, *, where: str, overrides: Sequence[str] = ()) -> JobSp
     document = parse_document(text, source=where)
     if document.root is None:
         raise _empty(where)
+    _refuse_the_other(document.root, JobSpec, where=where)
     parsed = [parse_override(item) for item in overrides]
     mistakes = [item for item in parsed if isinstance(item, Mistake)]
     return _job(document, settings=[item for item in parsed if isinstance(item, Setting)], mistakes=mistakes)
@@ -69,6 +71,7 @@ def load_yaml(kind: type[T], path: Path | str) -> T:
     document = parse_document(read_text(file), source=str(path))
     if document.root is None:
         raise _empty(str(path))
+    _refuse_the_other(document.root, kind, where=str(path))
     canon = Canon(mistakes=list(document.mistakes))
     tree = canon.node(document.root, kind, path="")
     builder = Builder(mistakes=canon.mistakes)
@@ -122,6 +125,16 @@ def _job(document: Document, *, settings: Sequence[Setting], mistakes: Sequence[
     if spec is None or builder.mistakes or faults:
         raise spec_error([*builder.mistakes, *faults])
     return spec
+
+
+def _refuse_the_other(root: Node, kind: object, *, where: str) -> None:
+    """A plan where a spec is wanted, or a spec where a plan is: one line instead of a mistake for every key."""
+    keys = root.entries.keys() if isinstance(root, Table) else ()
+    if kind is JobSpec and {"plan_id", "chosen"} <= set(keys):
+        raise SpecError(what=f"{where} is a plan, not a spec", expected="a spec", next_step=f"scrimp run {where}")
+    if kind is Plan and "model" in keys and not {"plan_id", "chosen"} & set(keys):
+        next_step = f"scrimp plan {where} -o plan.yaml"
+        raise SpecError(what=f"{where} is a spec, not a plan", expected="a plan file", next_step=next_step)
 
 
 def _empty(where: str) -> SpecError:
