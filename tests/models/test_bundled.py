@@ -38,7 +38,7 @@ def test_other_weights_in_the_package_are_refused(
     env: Mapping[str, str], tiny_gguf: Any, monkeypatch: pytest.MonkeyPatch
 ):
     path = tiny_gguf.write()
-    monkeypatch.setattr(bundled, "_find_gguf", lambda: path)
+    monkeypatch.setattr(bundled, "find_gguf", lambda: path)
     with pytest.raises(ResourceError, match="sha256"):
         convert_bundled(env=env, report=print)
     assert not bundled_folder(env).exists()
@@ -49,7 +49,7 @@ def test_a_conversion_is_kept_and_made_again_by_another_converter(
 ):
     path = tiny_gguf.write()
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setattr(bundled, "_find_gguf", lambda: path)
+    monkeypatch.setattr(bundled, "find_gguf", lambda: path)
     monkeypatch.setattr(bundled, "_GGUF_SHA256", sha256)
     lines: list[str] = []
     source = prepare(resolve("smollm2-135m-instruct", env=env), env=env, report=lines.append)

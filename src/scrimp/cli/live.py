@@ -138,4 +138,3 @@ def _cap_line(event: RunEvent) -> str:
         f"stopped at {format_usd(usd(str(spent)))} before the budget of {format_usd(usd(str(budget)))}, "
         f"after step {event.step}, checkpoint saved"
     )
-

@@ -137,7 +137,7 @@ def _engine(url: str, *, busy_timeout_s: float) -> "tuple[Engine, str]":
             expected="the database driver that SCRIMP_LEDGER names",
             next_step=f"pip install {error.name}",
         ) from error
-    except (ArgumentError, NoSuchModuleError) as error:
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise SpecError(
             what=f"the ledger's address is no database URL: {error}",
             expected="such as sqlite:////home/me/ledger.db or postgresql+psycopg://user@host/name",
@@ -146,13 +146,19 @@ def _engine(url: str, *, busy_timeout_s: float) -> "tuple[Engine, str]":
     if engine.dialect.name != "sqlite":
         return engine, ""
     path = engine.url.database or ":memory:"
+    if path == ":memory:":
+        raise SpecError(
+            what=f"the ledger {url} would be forgotten at the end of every command",
+            expected="a file or a server, such as sqlite:////home/me/ledger.db",
+            next_step="set SCRIMP_LEDGER to such an address, or unset it for the default file",
+        )
     _make_folder(path)
     _tune_sqlite(engine, busy_timeout_s=busy_timeout_s)
     return engine, path
 
 
 def _make_folder(path: str) -> None:
-    if path.startswith("file:") or path == ":memory:":
+    if path.startswith("file:"):
         return
     folder = Path(path).parent
     try:

@@ -57,7 +57,7 @@ def convert_bundled(*, env: Mapping[str, str], report: Callable[[str], None]) ->
     """
     folder = bundled_folder(env)
     if not is_converted(env):
-        path = _find_gguf()
+        path = find_gguf()
         report(f"converting {HUB_ID} once into {folder}")
         _check_hash(path)
         make_folder(
@@ -69,7 +69,7 @@ def convert_bundled(*, env: Mapping[str, str], report: Callable[[str], None]) ->
     return folder
 
 
-def _find_gguf() -> Path:
+def find_gguf() -> Path:
     """The GGUF file among the package's files; the package, which starts an inference engine, is never imported."""
     import importlib.metadata
 

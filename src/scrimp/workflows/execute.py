@@ -129,7 +129,7 @@ def settle(run: OpenRun, *, ledger: Ledger, world: World) -> RunSummary:
         samples=tuple((item.prompt, item.before or "", item.after or "") for item in history.samples),
         adapter_folder=str(adapter) if adapter.is_dir() else None,
         report_path=str(report),
-        ledger_url=world.ledger_url,
+        ledger_url=world.shown_ledger,
         next_step=None if record.state == "finished" else f"scrimp resume {record.run_id}",
     )
 

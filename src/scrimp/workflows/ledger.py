@@ -70,7 +70,7 @@ def view_ledger(request: LedgerRequest, *, world: World) -> LedgerView:
         sums=sums,
         total_usd=total_usd(entry.amount_usd for entry in entries),
         ledger_is_empty=not entries and not ledger.entries(),
-        ledger_url=world.ledger_url,
+        ledger_url=world.shown_ledger,
     )
 
 

@@ -84,7 +84,7 @@ def open_run(chosen: Plan, *, world: World) -> OpenRun:
         deadline_s=chosen.spec.limits.deadline_s,
         forecast_peak_bytes=chosen.chosen.memory.device_bytes.value,
     )
-    (folder / SPEC_FILE).write_text(dump_yaml(chosen.spec), encoding="utf-8")
+    (folder / SPEC_FILE).write_text(dump_yaml(chosen.spec, folder=folder), encoding="utf-8")
     write_plan(chosen, folder / PLAN_FILE)
     write_job(job, folder)
     return OpenRun(folder=folder, plan=chosen, job=job, created_at=now)

@@ -73,7 +73,7 @@ def list_runs(query: RunQuery = ALL_RUNS, *, world: World) -> RunList:
     settle_lost(ledger=ledger, world=world)
     lines = tuple(_line(record, world=world) for record in ledger.runs(query))
     is_empty = not lines and not ledger.runs(RunQuery(limit=1))
-    return RunList(lines=lines, ledger_is_empty=is_empty, ledger_url=world.ledger_url)
+    return RunList(lines=lines, ledger_is_empty=is_empty, ledger_url=world.shown_ledger)
 
 
 def show_run(name: str, *, world: World) -> ShownRun:
@@ -106,7 +106,7 @@ def show_run(name: str, *, world: World) -> ShownRun:
             samples=tuple((item.prompt, item.before or "", item.after or "") for item in history.samples),
             adapter_folder=paths.get("adapter"),
             report_path=paths.get("report.html"),
-            ledger_url=world.ledger_url,
+            ledger_url=world.shown_ledger,
             next_step=f"scrimp resume {record.run_id}" if can_resume else f"scrimp report {record.run_id}",
         ),
         trained_by=holder(folder),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scrimp.core.paths import ledger_url
+from scrimp.core.redact import hide_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,11 @@ class World:
     def ledger_url(self) -> str:
         """The ledger of this environment."""
         return ledger_url(self.env)
+
+    @property
+    def shown_ledger(self) -> str:
+        """Its address as people and logs may see it."""
+        return hide_secrets(self.ledger_url)
 
 
 def real_world(*, note: Callable[[str], None]) -> World:

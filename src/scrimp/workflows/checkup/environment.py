@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from scrimp.core.errors import nearest
+from scrimp.core.redact import hide_secrets
 from scrimp.models.hub import is_offline
-from scrimp.workflows.checkup.finding import Check, hide_secrets
+from scrimp.workflows.checkup.finding import Check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

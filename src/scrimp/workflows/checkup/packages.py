@@ -28,7 +28,7 @@ EXTRAS: Mapping[str, Extra] = {
         },
         why="training on this machine",
     ),
-    "quant": Extra(packages={"bitsandbytes": "0.45", "accelerate": ""}, why="qlora, which trains on 4-bit weights"),
+    "quant": Extra(packages={"bitsandbytes": "0.45", "accelerate": "1.0"}, why="qlora, which trains on 4-bit weights"),
     "models": Extra(
         packages={"gguf": "0.10", "huggingface-hub": "0.26", "safetensors": "0.4.5", "numpy": "1.26"},
         why="the bundled model and models from the hub",

@@ -13,7 +13,7 @@ from scrimp.catalog.offers import offers
 from scrimp.core.errors import NetworkError, SpecError
 
 # scrimp.models keeps its way to the weights to itself; a second copy of it here could come to differ.
-from scrimp.models.bundled import HUB_ID, _find_gguf  # pyright: ignore[reportPrivateUsage] # see above
+from scrimp.models.bundled import HUB_ID, find_gguf
 
 _HUB_TIMEOUT_S = 10
 # A writer holds the ledger for milliseconds; who waits longer than this learns why.
@@ -58,7 +58,7 @@ def real_probes() -> Probes:
         python=sys.version_info[:3],
         machine=read_local,
         package_version=installed_version,
-        bundled_weights=_find_gguf,
+        bundled_weights=find_gguf,
         room=room_at,
         open_ledger=try_ledger,
         price_dates=lambda: [offer.price_date for offer in offers()],

@@ -4,9 +4,10 @@ from statistics import median_low
 
 from scrimp.catalog.offers import age_words
 from scrimp.core.errors import MissingPackageError, NetworkError, ScrimpError
+from scrimp.core.redact import hide_secrets
 from scrimp.models.bundled import BUNDLED, PROVENANCE, bundled_folder, is_converted
 from scrimp.models.hub import is_offline
-from scrimp.workflows.checkup.finding import Check, Status, Value, hide_secrets
+from scrimp.workflows.checkup.finding import Check, Status, Value
 from scrimp.workflows.checkup.probes import Probes
 from scrimp.workflows.world import World
 
@@ -51,7 +52,7 @@ def check_bundled(world: World, *, probes: Probes) -> Check:
 
 def check_ledger(world: World, *, probes: Probes) -> Check:
     """Whether the ledger opens and takes entries; otherwise in its own words, without passwords."""
-    url = hide_secrets(world.ledger_url)
+    url = world.shown_ledger
     try:
         probes.open_ledger(world.ledger_url)
     except ScrimpError as error:
