@@ -1,6 +1,6 @@
 """Scaffold a member of a room: the file, its test data where needed, and the next command to type.
 
-    python tools/new_member.py method dora
+python tools/new_member.py method dora
 """
 
 import re

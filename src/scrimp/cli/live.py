@@ -35,9 +35,7 @@ class RunDisplay:
             "resumed": lambda event: f"resumed from {event.values['checkpoint']}",
             "skipped_checkpoint": lambda event: f"skipped {event.values['checkpoint']}: {event.values['reason']}",
             "evaluated": _evaluated_line,
-            "interrupted": lambda event: (
-                f"stopped by {event.values['signal']} after step {event.step}, checkpoint saved"
-            ),
+            "interrupted": lambda event: f"stopped by {event.values['signal']} {_kept(event)}",
             "stopped_at_cap": _cap_line,
             "failed": lambda event: None,
             "note": lambda event: str(event.values.get("text", "")),
@@ -133,8 +131,12 @@ def _evaluated_line(event: RunEvent) -> str:
 def _cap_line(event: RunEvent) -> str:
     spent, budget = event.values.get("spent_usd"), event.values.get("budget_usd")
     if spent is None or budget is None:
-        return f"stopped before the deadline after step {event.step}, checkpoint saved"
+        return f"stopped before the deadline {_kept(event)}"
     return (
-        f"stopped at {format_usd(usd(str(spent)))} before the budget of {format_usd(usd(str(budget)))}, "
-        f"after step {event.step}, checkpoint saved"
+        f"stopped at {format_usd(usd(str(spent)))} before the budget of {format_usd(usd(str(budget)))} {_kept(event)}"
     )
+
+
+def _kept(event: RunEvent) -> str:
+    checkpoint = event.values.get("checkpoint")
+    return f"after step {event.step}, {checkpoint} saved" if checkpoint else "before the first step"

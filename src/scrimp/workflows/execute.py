@@ -164,7 +164,9 @@ def _ending(summary: RunSummary, outcome: Outcome, run: OpenRun) -> ScrimpError:
     record = summary.record
     history = history_of(read_events(run.folder / EVENTS_FILE))
     last = history.attempts[-1].ending if history.attempts else None
-    kept = f"{record.steps_done} of {record.steps_planned} steps are done, the last checkpoint is kept"
+    kept = "no step was done yet"
+    if record.steps_done:
+        kept = f"{record.steps_done} of {record.steps_planned} steps were done, the last checkpoint is kept"
     go_on = f"scrimp resume {record.run_id}"
     if last == "interrupted":
         return InterruptedRunError(what=f"stopped by a signal: {kept}", next_step=go_on)
