@@ -157,6 +157,19 @@ def test_fp16_on_a_cpu_is_refused(fakes):
     assert found.kind == "unsupported"
 
 
+def test_auto_takes_no_packed_weights_on_a_cpu_but_who_names_the_method_gets_it(fakes):
+    machine = fakes.Machine(device=fakes.CPU, gpus=1)
+    auto = fakes.workload(spec=fakes.spec(method="auto"))
+    found = {
+        choice.name: search_recipe(auto, choice, machine, fakes.Forecaster())
+        for choice in method_choices(auto.spec.method)
+    }
+    assert isinstance(found["lora"], Fit)
+    assert isinstance(found["qlora"], Unfit)
+    assert "method=qlora" in found["qlora"].reason
+    assert isinstance(_search(fakes, method="qlora", device=fakes.CPU), Fit)
+
+
 def test_auto_tries_all_methods_that_know_the_options():
     assert {choice.name for choice in method_choices(MethodChoice())} >= {"full", "lora", "qlora"}
     assert {choice.name for choice in method_choices(MethodChoice(options={"rank": 8}))} >= {"lora", "qlora"}
