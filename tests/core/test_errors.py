@@ -29,3 +29,14 @@ def test_nearest_names():
     assert "A10" in error.expected
     assert error.next_step == "scrimp gpus"
     assert errors.unknown_name("GPU", "zzz", ["A10"], list_command="x").expected == "one of the known names"
+
+
+def test_an_error_that_another_process_wrote_down_is_the_same_error():
+    for error in (
+        errors.ResourceError(what="full", expected="room", next_step="df"),
+        errors.DataError(what="two\nlines"),
+        errors.SpecError(what="x", next_step="y"),
+    ):
+        again = errors.error_from(str(error), exit_code=error.exit_code)
+        assert type(again) is type(error)
+        assert (again.what, again.expected, again.next_step) == (error.what, error.expected, error.next_step)

@@ -113,6 +113,13 @@ def error_class(exit_code: int) -> type[ScrimpError]:
     return next((item for item in ScrimpError.__subclasses__() if item.exit_code == exit_code), ScrimpError)
 
 
+def error_from(text: str, *, exit_code: int) -> ScrimpError:
+    """The error whose `str` another process wrote down, with its parts and its class."""
+    what, _, next_step = text.partition("\nnext: ")
+    what, _, expected = what.partition("\nexpected: ")
+    return error_class(exit_code)(what=what, expected=expected, next_step=next_step)
+
+
 def nearest(name: str, known: Iterable[str], *, count: int = 3) -> tuple[str, ...]:
     """The known names most like `name`, best first, compared without case."""
     by_lower = {item.lower(): item for item in known}

@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
-from scrimp.core.errors import BudgetError, InterruptedRunError, ResourceError, ScrimpError, error_class
+from scrimp.core.errors import BudgetError, InterruptedRunError, ResourceError, ScrimpError, error_from
 from scrimp.core.plan import Plan
 from scrimp.core.recipe import ResolvedJob
 from scrimp.core.run import RunEvent, RunRecord, RunState, RunSummary
@@ -177,9 +177,10 @@ def _ending(summary: RunSummary, outcome: Outcome, run: OpenRun) -> ScrimpError:
             next_step=f"{go_on} limits.budget=...",
         )
     if last == "failed":
-        return error_class(outcome.exit_code)(
-            what=history.failure or "training failed", expected=f"see {run.folder / LOG_FILE}", next_step=go_on
-        )
+        failure = error_from(history.failure or "training failed", exit_code=outcome.exit_code)
+        failure.expected = failure.expected or f"see {run.folder / LOG_FILE}"
+        failure.next_step = failure.next_step or go_on
+        return failure
     said = log_tail(run.folder / LOG_FILE, lines=6)
     by = f"signal {-outcome.exit_code}" if outcome.exit_code < 0 else f"exit code {outcome.exit_code}"
     return ResourceError(
