@@ -189,6 +189,47 @@ def test_bf16_trains_fp32_adapters_beside_bf16_weights(make_job, train_job):
     assert losses[-1] < losses[0] - 0.05
 
 
+def test_a_loss_scale_changes_nothing_but_the_range(make_job, train_job, monkeypatch):
+    """What fp16 runs do on cards, here in fp32: a power of two is exact."""
+    from scrimp.train.optimizer import LossScale
+
+    usual, losses, _ = _trained(make_job, train_job, folder="usual")
+    monkeypatch.setattr(LossScale, "of", classmethod(lambda cls, _recipe: cls(scale=2.0**10, dynamic=True)))
+    scaled, scaled_losses, _ = _trained(make_job, train_job, folder="scaled")
+    assert scaled_losses == losses
+    assert _furthest(usual, scaled) < 1e-7
+
+
+def test_a_step_that_overflows_is_skipped_and_the_scale_halved(make_job, train_job, monkeypatch):
+    import json
+
+    import torch
+
+    from scrimp.train import engine
+    from scrimp.train.optimizer import LossScale
+
+    monkeypatch.setattr(LossScale, "of", classmethod(lambda cls, _recipe: cls(scale=2.0**10, dynamic=True)))
+    usual, _, _ = _trained(make_job, train_job, folder="usual", max_steps=3, schedule="constant", warmup_steps=0)
+    clip, calls = engine.clip_gradients, []
+
+    def overflowing(parameters, **options):
+        parameters = list(parameters)
+        calls.append(len(parameters))
+        if len(calls) == 4:
+            parameters[0].grad.fill_(float("inf"))
+        return clip(parameters, **options)
+
+    monkeypatch.setattr(engine, "clip_gradients", overflowing)
+    skipped, losses, watch = _trained(
+        make_job, train_job, folder="skipped", max_steps=4, schedule="constant", warmup_steps=0
+    )
+    assert _furthest(usual, skipped) == 0.0, "three steps, and one that was not taken"
+    assert all(torch.isfinite(torch.tensor(losses)))
+    assert watch.of("step")[3].values["gradient_norm"] == float("inf")
+    (state,) = Path(make_job(folder="skipped").run_folder).glob("checkpoints/step-000004/state.json")
+    assert json.loads(state.read_text())["loss_scale"] == 2.0**9
+
+
 def test_full_fine_tuning_trains_the_tied_head_once(make_job, train_job):
     found, losses, _ = _trained(make_job, train_job, method=FULL, learning_rate=2e-3, epochs=4.0)
     assert "model.embed_tokens.weight" in found

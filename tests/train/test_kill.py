@@ -74,6 +74,8 @@ def test_killed_in_saves_in_steps_and_while_loading_it_ends_with_the_same_bytes(
     assert told["steps"] == 48
     assert told["already_finished"] is False
     assert result_bytes(job) == result_bytes(whole)
+    again, _ = _start(job).communicate(timeout=60)
+    assert again.startswith("tiny-run has finished: nothing left to do; its result is in")
     last_taken = {event.step: event.values["loss"] for event in _steps(job)}
     assert last_taken == {event.step: event.values["loss"] for event in _steps(whole)}
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,14 @@ def uninterrupted(whole, make_job, train_job, result_bytes):
     return result_bytes(job), {int(step): loss for step, loss in json.loads(kept.read_text()).items()}
 
 
-QLORA = {
-    "method": MethodChoice(name="qlora", options={"rank": 4, "dropout": 0.1}), "weight_dtype": "nf4", "compute_dtype": "bf16",
-}  # fmt: skip
+QLORA = pytest.param(
+    {
+        "method": MethodChoice(name="qlora", options={"rank": 4, "dropout": 0.1}),
+        "weight_dtype": "nf4",
+        "compute_dtype": "bf16",
+    },
+    marks=pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs the quant extra"),
+)
 
 
 def _losses(watch):
