@@ -63,6 +63,14 @@ def test_two_uninterrupted_runs_are_the_same_bytes(make_job, train_job, uninterr
     assert _losses(watch) == uninterrupted[1]
 
 
+def test_two_threads_repeat_themselves_too(make_job, train_job, result_bytes):
+    jobs = [make_job(folder=name, max_steps=4, job={"threads": 2}) for name in ("one", "other")]
+    for job in jobs:
+        _, watch = train_job(job, catch=())
+        assert watch.of("started")[0].values["threads"] == 2
+    assert result_bytes(jobs[0]) == result_bytes(jobs[1])
+
+
 @pytest.mark.parametrize("after_step", [1, 2, 5, 7, 8, 11, 12])
 def test_interrupted_after_any_step_it_ends_with_the_same_bytes(
     make_job, train_job, onlooker, uninterrupted, result_bytes, after_step

@@ -65,6 +65,9 @@ def test_a_full_fine_tune_ends_with_a_whole_model(make_job, train_job):
     model = AutoModelForCausalLM.from_pretrained(outcome.adapter)
     assert model.num_parameters() == 176_576
     assert AutoTokenizer.from_pretrained(outcome.adapter).chat_template
+    config = json.loads((Path(outcome.adapter) / "config.json").read_text())
+    assert config.get("use_cache", True) is True, "what training switched off stays out of the result"
+    assert "scrimp" not in json.dumps(config)
 
 
 def test_without_prompts_the_first_evaluation_rows_are_asked(make_job, train_job):

@@ -55,7 +55,6 @@ def load_model(folder: Path, recipe: Recipe, device: torch.device) -> LoadedMode
     """
     register_attention()
     base = _load_base(folder, recipe, device)
-    base.config.use_cache = False
     method = methods.get(recipe.method.name)
     torch.manual_seed(recipe.seed)
     module = method.apply(base, methods.options_for(method.name, recipe.method.options))

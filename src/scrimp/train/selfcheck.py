@@ -26,7 +26,9 @@ from scrimp.train.load import LoadedModel
 # 2.5, whatever the precision.
 _OTHER_KERNEL = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.1}
 _SAME_KERNEL = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.05}
+# The two longest of the first rows, their beginnings.
 _PROBE_ROWS = 2
+_PROBED_OF = 64
 _PROBE_TOKENS = 48
 # A model that cannot be told borders says so in one of these ways.
 _CANNOT = (NotImplementedError, RuntimeError, TypeError, ValueError, KeyError, AttributeError, IndexError)
@@ -46,7 +48,8 @@ def settle_forward(loaded: LoadedModel, recipe: Recipe, rows: Sequence[EncodedRo
     Raises:
         TrainingError: even one row at a time, the model's logits are no numbers.
     """
-    probes = [_probe(row) for row in rows[:_PROBE_ROWS]]
+    longest = sorted(rows[:_PROBED_OF], key=lambda row: -row.total_tokens)
+    probes = [_probe(row) for row in longest[:_PROBE_ROWS]]
     was_training = loaded.module.training
     loaded.module.eval()
     try:
