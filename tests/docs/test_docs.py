@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,6 +199,17 @@ def test_the_figures_of_the_readme_are_those_of_the_data():
         grade = grades[name]
         figures = f"{grade['mape']:.1%} | {grade['mape_of_groups']:.1%} | {grade['interval_holds']:.0%}"
         assert f"| {label} | {grade['rows']} | {figures} |" in readme
+
+
+def test_the_extras_of_the_readme_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    rows = re.findall(
+        r"^\| (none|`\w+`) \| .* \| (.*) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    told = {name.strip("`"): {word for word in brings.split(", ") if word} for name, brings in rows}
+    extras = {"none": project["dependencies"], **project["optional-dependencies"]}
+    for name in ("none", "train", "models", "quant", "data"):
+        assert told[name] == {re.split(r"[<>=~ ]", item)[0] for item in extras[name]}
 
 
 def anchors(path: Path) -> set[str]:
