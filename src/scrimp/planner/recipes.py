@@ -24,6 +24,8 @@ _STORED: dict[ComputeDtype, tuple[WeightDtype, ...]] = {
     "fp32": ("fp32", "nf4", "int8"),
 }
 _PACKED: set[WeightDtype] = {"nf4", "int8"}
+# A kill costs a tenth of the run at most; an adapter is written in a second, so ten saves are cheap.
+_CHECKPOINTS = 10
 # PyTorch's cuda device covers both; Gaudi needs Optimum-Habana, TPUs need XLA.
 _GPU_VENDORS = ("NVIDIA", "AMD")
 
@@ -222,7 +224,7 @@ def _draft(workload: Workload, choice: MethodChoice, compute: ComputeDtype) -> R
         clip_norm=training.clip_norm,
         seed=training.seed,
         eval_every_steps=training.eval_every_steps,
-        checkpoint_every_steps=training.checkpoint_every_steps,
+        checkpoint_every_steps=training.checkpoint_every_steps or math.ceil(workload.steps.steps / _CHECKPOINTS),
         keep_checkpoints=training.keep_checkpoints,
     )
 

@@ -41,7 +41,7 @@ FIELD_HELP: Mapping[str, str] = {
     "training.gradient_checkpointing": "auto, on or off: less memory for about a third more time",
     "training.optimizer": "auto, adamw or sgd",
     "training.eval_every_steps": "held-out loss during training; before and after always",
-    "training.checkpoint_every_steps": "without it chosen from the cost of a checkpoint",
+    "training.checkpoint_every_steps": "without it a tenth of the run, so that a kill costs no more",
     "training.keep_checkpoints": "newest checkpoints kept on disk",
     "limits": "caps that the plan must meet and the run must hold",
     "limits.budget_usd": "most to spend on the whole job",

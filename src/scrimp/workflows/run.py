@@ -51,6 +51,8 @@ def plan_to_run(target: Path, *, overrides: Sequence[str], world: World) -> Plan
                 next_step=f"scrimp plan SPEC {' '.join(overrides)} -o {target}",
             )
         found = read_plan(target)
+        # Before anything is downloaded for a machine that this one is not.
+        _refuse_elsewhere(found, target)
         prepare(resolve(found.spec.model, env=world.env), env=world.env, report=world.note)
         return found
     spec = read_spec(target, overrides=overrides)
