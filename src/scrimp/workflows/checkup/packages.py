@@ -20,7 +20,7 @@ EXTRAS: Mapping[str, Extra] = {
     "train": Extra(
         packages={
             "torch": "2.6",
-            "transformers": "4.51",
+            "transformers": "4.56",
             "peft": "0.15",
             "safetensors": "0.4.5",
             "numpy": "1.26",
