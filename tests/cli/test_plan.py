@@ -151,7 +151,7 @@ def test_the_tokenizer_at_hand_is_used(scrimp, tmp_path, tiny_tokenizer_folder):
         (("job.yaml", "limits.deadline=60s"), 5, ("past the deadline of 60.0 s", "more time: limits.deadline=")),
         (("job.yaml", "method.name=full", "market.gpus=[RTX4090]", "market.max_gpus=1"), 5, ("nothing fits", "qlora")),
         (
-            ("job.yaml", "market.where=local", "training.epochs=500", "limits.deadline=10h"),
+            ("job.yaml", "market.where=local", "training.epochs=1000", "limits.deadline=2h"),
             5,
             ("on rented machines too: market.where=any",),
         ),

@@ -59,15 +59,16 @@ def frozen() -> MarketFacts:
 
 
 @pytest.fixture
-def world(tmp_path) -> World:
-    """No caches, no network, a stopped clock."""
+def world(tmp_path, monkeypatch) -> World:
+    """No caches, no network, a stopped clock; beside the cases, so that no checkout's path moves a line break."""
+    monkeypatch.chdir(GOLDEN)
     env = {"HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     return World(env=env, now=lambda: NOW, cwd=GOLDEN, note=lambda text: None)
 
 
 def _answer(case: str, frozen: MarketFacts, world: World) -> tuple[str, str]:
     """(text, JSON) of one case; an error's for a job without a plan."""
-    request = PlanRequest(spec=str(GOLDEN / case / "job.yaml"))
+    request = PlanRequest(spec=f"{case}/job.yaml")
     try:
         planned = plan_file(request, world=world, facts=frozen)
     except ScrimpError as error:

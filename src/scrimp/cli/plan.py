@@ -1,5 +1,6 @@
 """Say what a job will need, take and cost, on which machine, before a cent is spent."""
 
+import shlex
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -214,11 +215,12 @@ def _next(planned: "Planned") -> list[tuple[str, str]]:
     request = planned.request
     written = [] if planned.written is None else [("written", str(planned.written))]
     if planned.chosen.offer.market != "local":
-        again = " ".join(["scrimp run", request.spec, *request.overrides, "market.where=local"])
+        rent = [f"local.price={planned.chosen.offer.price_usd_per_hour} USD/h", "local.electricity=0 USD/kWh"]
+        again = shlex.join(["scrimp", "run", request.spec, *request.overrides, "market.where=local", *rent])
         return [*written, ("next", f"rent that machine, install scrimp on it, and there: {again}")]
     if planned.written is not None:
         return [*written, ("next", f"scrimp run {planned.written}")]
-    again = " ".join(["scrimp plan", request.spec, *request.overrides])
+    again = shlex.join(["scrimp", "plan", request.spec, *request.overrides])
     return [("next", f"{again} -o plan.yaml, then scrimp run plan.yaml")]
 
 
