@@ -49,7 +49,7 @@ def test_the_manifest_is_written_last_and_everything_is_flushed_before_the_renam
     order = []
     flush, rename = os.fsync, os.rename
     monkeypatch.setattr(
-        "scrimp.train.durable.os.fsync",
+        "scrimp.core.sealed.os.fsync",
         lambda fd: (order.append(str(Path(f"/proc/self/fd/{fd}").readlink())), flush(fd)),
     )
     monkeypatch.setattr("pathlib.Path.rename", lambda self, to: (order.append("rename"), rename(self, to))[1])

@@ -91,14 +91,14 @@ def test_a_signal_during_a_save_does_not_break_it(make_job, train_job, onlooker,
     from scrimp.train import durable
 
     stop = StopSignals()
-    seal = durable._seal
+    seal = durable.seal
 
-    def asking(folder):
+    def asking(folder, **kwargs):
         stop.ask("SIGINT")
         stop.ask("SIGINT")
-        return seal(folder)
+        return seal(folder, **kwargs)
 
-    monkeypatch.setattr(durable, "_seal", asking)
+    monkeypatch.setattr(durable, "seal", asking)
     monkeypatch.setattr("scrimp.train.prepare.check_disk", lambda *_, **__: None)
     watch = onlooker()
     error, _ = train_job(make_job(), watch=watch, stop=stop)

@@ -1,6 +1,5 @@
 """A folder that is whole or not there: built aside, listed with hashes, moved into place in one step."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.core.errors import ResourceError
+from scrimp.core.sealed import file_sha256, flush, seal
 from scrimp.core.units import format_bytes
 
 MANIFEST = "provenance.json"
@@ -41,7 +41,7 @@ def make_folder(folder: Path, *, facts: Mapping[str, Any], size_bytes: int, fill
         aside.mkdir()
         try:
             fill(aside)
-            _write_manifest(aside, facts)
+            seal(aside, manifest=MANIFEST, facts=facts)
             _put_in_place(aside, folder)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -62,20 +62,7 @@ def is_whole(folder: Path, *, facts: Mapping[str, Any]) -> bool:
 def damaged_files(folder: Path) -> tuple[str, ...]:
     """The files of a folder made here whose bytes are no longer those that were written."""
     files = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
-    return tuple(name for name, file in files.items() if _sha256(folder / name) != file["sha256"])
-
-
-def _write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
-    files = {
-        path.relative_to(folder).as_posix(): {"size_bytes": path.stat().st_size, "sha256": _sha256(path)}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-    text = json.dumps({**facts, "files": files}, indent=2, ensure_ascii=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    # A rename that survives a power cut is worth nothing when the bytes behind it do not.
-    for path in (*(folder / name for name in files), folder / MANIFEST):
-        _sync(path)
+    return tuple(name for name, file in files.items() if file_sha256(folder / name) != file["sha256"])
 
 
 def _put_in_place(aside: Path, folder: Path) -> None:
@@ -86,7 +73,7 @@ def _put_in_place(aside: Path, folder: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
     else:
         aside.rename(folder)
-    _sync(folder.parent)
+    flush(folder.parent)
 
 
 def _check_room(parent: Path, size_bytes: int) -> None:
@@ -111,16 +98,3 @@ def _only_one(lock: Path) -> Generator[None]:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,15 +1,14 @@
 """Folders that are whole or not there: built aside, flushed, listed with hashes, moved into place in one step."""
 
 import contextlib
-import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from scrimp.core.errors import ResourceError
+from scrimp.core.sealed import file_sha256, flush, seal
 
 MANIFEST = "manifest.json"
 # Names of folders that are being built or taken away; a killed process leaves them, the next one sweeps them out.
@@ -40,11 +39,11 @@ def publish(folder: Path, *, fill: Callable[[Path], None]) -> Published:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
         fill(aside)
-        size_bytes = _seal(aside)
+        size_bytes = seal(aside, manifest=MANIFEST)
         if folder.exists():
             remove(folder)
         aside.rename(folder)
-        _flush(folder.parent)
+        flush(folder.parent)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise ResourceError(
@@ -93,34 +92,3 @@ def damage(folder: Path) -> str | None:
         except OSError as error:
             return f"{name} cannot be read: {error.strerror}"
     return None
-
-
-def file_sha256(path: Path) -> str:
-    """Hash of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _seal(folder: Path) -> int:
-    """Flush every file, write and flush the manifest; the size of all."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    for path in paths:
-        _flush(path)
-    files = {
-        path.relative_to(folder).as_posix(): {"size_bytes": path.stat().st_size, "sha256": file_sha256(path)}
-        for path in paths
-    }
-    manifest = folder / MANIFEST
-    manifest.write_text(json.dumps({"files": files}, indent=2) + "\n", encoding="utf-8")
-    _flush(manifest)
-    for path in (*(each for each in folder.rglob("*") if each.is_dir()), folder):
-        _flush(path)
-    return sum(each.stat().st_size for each in (*paths, manifest))
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
