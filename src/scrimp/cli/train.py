@@ -24,10 +24,11 @@ def command(resolved: Path, as_json: bool) -> None:
     from scrimp.cli.live import RunDisplay
     from scrimp.cli.output import print_json, print_note, print_renderables
     from scrimp.spec.codec import dump
-    from scrimp.workflows.train import read_resolved, train_resolved
+    from scrimp.workflows.job_file import read_job
+    from scrimp.workflows.train import train_resolved
     from scrimp.workflows.world import real_world
 
-    job = read_resolved(resolved)
+    job = read_job(resolved)
     with RunDisplay(steps=job.steps.steps, quiet=as_json) as display:
         outcome = train_resolved(job, environ=os.environ, world=real_world(note=print_note), on_event=display)
     if as_json:

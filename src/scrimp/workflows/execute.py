@@ -15,18 +15,18 @@ from scrimp.core.plan import Plan
 from scrimp.core.recipe import ResolvedJob
 from scrimp.core.run import RunEvent, RunRecord, RunState, RunSummary
 from scrimp.launch.attend import Outcome, attend
-from scrimp.launch.engine import LOG_FILE, RESOLVED_FILE, Engine
+from scrimp.launch.engine import LOG_FILE, Engine
 from scrimp.launch.follow import log_tail
 from scrimp.ledger.bill import BilledRun, MachineRate, bill, billed_kwh, unrecorded
 from scrimp.ledger.grade import grade
 from scrimp.ledger.history import RunHistory, history_of
 from scrimp.ledger.queries import EntryQuery
 from scrimp.ledger.store import Ledger
-from scrimp.spec.codec import dump_json, load_json
 from scrimp.spec.events import EVENTS_FILE, read_events
 from scrimp.workflows.report import write_run_report
 from scrimp.workflows.world import World
 
+SPEC_FILE = "spec.yaml"
 PLAN_FILE = "plan.yaml"
 ADAPTER_FOLDER = "adapter"
 
@@ -58,31 +58,6 @@ def local_rate(plan: Plan) -> MachineRate:
         electricity_usd_per_kwh=local.electricity_usd_per_kwh,
         source=plan.chosen.offer.price_source,
     )
-
-
-def read_job(folder: Path) -> ResolvedJob:
-    """The resolved job of a run folder.
-
-    Raises:
-        SpecError: resolved.json is damaged.
-        ResourceError: there is none.
-    """
-    path = folder / RESOLVED_FILE
-    if not path.is_file():
-        raise ResourceError(
-            what=f"{folder} holds no {RESOLVED_FILE}",
-            expected="a folder that `scrimp run` made",
-            next_step="scrimp runs    # lists the runs and their folders",
-        )
-    return load_json(ResolvedJob, path.read_bytes(), where=str(path))
-
-
-def write_job(job: ResolvedJob, folder: Path) -> None:
-    """Write resolved.json so that a kill leaves the old one or the new one."""
-    path = folder / RESOLVED_FILE
-    draft = path.with_suffix(".tmp")
-    draft.write_text(dump_json(job, indent=2) + "\n", encoding="utf-8")
-    draft.replace(path)
 
 
 def execute(run: OpenRun, *, engine: Engine, ledger: Ledger, world: World, watch: Watch) -> RunSummary:
@@ -117,7 +92,7 @@ def settle(run: OpenRun, *, ledger: Ledger, world: World) -> RunSummary:
     entries, spent_usd = ledger.entries(mine), ledger.spent_usd(mine)
     record = replace(
         _record(run, history, state=history.state(process_ended=True)),
-        ended_at=world.now(),
+        ended_at=history.ended_at,
         spent_usd=spent_usd,
         graded=grade(run.plan, history, spent_usd=spent_usd, energy_kwh=billed_kwh(entries)),
     )

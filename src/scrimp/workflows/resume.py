@@ -1,5 +1,6 @@
 """Resume: go on with a run from its newest whole checkpoint, to the same bytes as an uninterrupted one."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,17 +8,24 @@ from pathlib import Path
 from scrimp.core.errors import ResourceError, SpecError, UnknownNameError
 from scrimp.core.recipe import ResolvedJob
 from scrimp.core.run import RunSummary
-from scrimp.core.units import parse_duration_s, parse_usd
 from scrimp.launch.engine import RESOLVED_FILE
 from scrimp.launch.engines.local import LocalEngine
 from scrimp.launch.lock import holder
 from scrimp.ledger.store import Ledger
-from scrimp.workflows.execute import PLAN_FILE, OpenRun, Watch, execute, local_rate, read_job, settle, write_job
+from scrimp.spec.override import override_keys
+from scrimp.spec.read import read_spec
+from scrimp.workflows.execute import PLAN_FILE, SPEC_FILE, OpenRun, Watch, execute, local_rate, settle
+from scrimp.workflows.job_file import read_job, write_job
 from scrimp.workflows.plan import read_plan
 from scrimp.workflows.world import World
 
-# The limits may be raised between attempts; everything else would be another job.
-_CHANGEABLE = ("limits.budget", "limits.deadline")
+# The limits may be raised between attempts; everything else would be another job. Keys as people write them.
+_LIMITS = {
+    "limits.budget": "budget_usd",
+    "limits.budget_usd": "budget_usd",
+    "limits.deadline": "deadline_s",
+    "limits.deadline_s": "deadline_s",
+}
 
 
 def resume(name: str, *, overrides: Sequence[str] = (), world: World, watch: Watch) -> RunSummary:
@@ -37,9 +45,8 @@ def resume(name: str, *, overrides: Sequence[str] = (), world: World, watch: Wat
     if settled.record.state == "finished":
         world.note(f"{settled.record.run_id} has finished: nothing left to do")
         return settled
-    job = _with_limits(opened.job, overrides)
-    job = replace(job, spent_before_usd=settled.record.spent_usd)
-    write_job(job, opened.folder)
+    job = replace(_with_limits(opened, overrides), spent_before_usd=settled.record.spent_usd)
+    write_job(job, opened.folder / RESOLVED_FILE)
     engine = LocalEngine(rate=local_rate(opened.plan))
     return execute(replace(opened, job=job), engine=engine, ledger=ledger, world=world, watch=watch)
 
@@ -70,26 +77,26 @@ def find_run(name: str, *, ledger: Ledger, world: World) -> OpenRun:
                 expected="the folder with its checkpoints, where it was",
                 next_step=f"move it back, or start again: scrimp runs --name {record.name}",
             )
-    job, planned = read_job(folder), read_plan(folder / PLAN_FILE)
-    known = {record.run_id: record.created_at for record in ledger.runs()}
-    return OpenRun(folder=folder, plan=planned, job=job, created_at=known.get(job.run_id, planned.created_at))
+    job, planned = read_job(folder / RESOLVED_FILE), read_plan(folder / PLAN_FILE)
+    try:
+        created_at = ledger.run(job.run_id).created_at
+    except UnknownNameError:
+        # A folder that came from elsewhere: this ledger has not heard of it.
+        created_at = planned.created_at
+    return OpenRun(folder=folder, plan=planned, job=job, created_at=created_at)
 
 
-def _with_limits(job: ResolvedJob, overrides: Sequence[str]) -> ResolvedJob:
-    for override in overrides:
-        key, _, value = override.partition("=")
-        key = key.removesuffix("_usd").removesuffix("_s")
-        try:
-            if key == _CHANGEABLE[0]:
-                job = replace(job, budget_usd=parse_usd(value))
-            elif key == _CHANGEABLE[1]:
-                job = replace(job, deadline_s=parse_duration_s(value))
-            else:
-                raise SpecError(
-                    what=f"{key} cannot change between the attempts of one run",
-                    expected=f"only {' and '.join(_CHANGEABLE)}; anything else is another job",
-                    next_step=f"scrimp run SPEC {override}",
-                )
-        except ValueError as error:
-            raise SpecError(what=str(error), expected=f"{key}=...", next_step="limits.budget='5 USD'") from error
-    return job
+def _with_limits(opened: OpenRun, overrides: Sequence[str]) -> ResolvedJob:
+    """The job with the limits that the overrides name; the spec's own reader reads them."""
+    job, keys = opened.job, override_keys(overrides)
+    foreign = sorted(keys - _LIMITS.keys())
+    if foreign:
+        raise SpecError(
+            what=f"{foreign[0]} cannot change between the attempts of one run",
+            expected="only limits.budget and limits.deadline; anything else is another job",
+            next_step=f"scrimp run SPEC {' '.join(map(shlex.quote, overrides))}",
+        )
+    if not keys:
+        return job
+    limits = read_spec(opened.folder / SPEC_FILE, overrides=overrides).limits
+    return replace(job, **{_LIMITS[key]: getattr(limits, _LIMITS[key]) for key in keys})

@@ -7,23 +7,23 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from scrimp.core.errors import NoPlanError, ResourceError, SpecError
+from scrimp.core.errors import ResourceError, SpecError
 from scrimp.core.job import JobSpec
 from scrimp.core.plan import Plan
 from scrimp.core.recipe import ResolvedJob
 from scrimp.core.run import RunSummary
 from scrimp.core.units import format_usd
+from scrimp.launch.engine import RESOLVED_FILE
 from scrimp.launch.engines.local import LocalEngine
 from scrimp.ledger.store import Ledger
 from scrimp.models.prepare import prepare
 from scrimp.models.resolve import resolve
 from scrimp.spec.read import read_spec
 from scrimp.spec.write import dump_yaml
-from scrimp.workflows.execute import PLAN_FILE, OpenRun, Watch, execute, local_rate, write_job
+from scrimp.workflows.execute import PLAN_FILE, SPEC_FILE, OpenRun, Watch, execute, local_rate
+from scrimp.workflows.job_file import write_job
 from scrimp.workflows.plan import is_plan_file, plan, plan_from, read_plan, write_plan
 from scrimp.workflows.world import World
-
-SPEC_FILE = "spec.yaml"
 
 
 def run(target: Path, *, overrides: Sequence[str] = (), world: World, watch: Watch) -> RunSummary:
@@ -35,14 +35,18 @@ def run(target: Path, *, overrides: Sequence[str] = (), world: World, watch: Wat
         ScrimpError: see `execute`.
     """
     chosen = plan_to_run(target, overrides=overrides, world=world)
-    _refuse_elsewhere(chosen, target)
     opened = open_run(chosen, world=world)
     engine = LocalEngine(rate=local_rate(chosen))
     return execute(opened, engine=engine, ledger=Ledger(world.ledger_url), world=world, watch=watch)
 
 
 def plan_to_run(target: Path, *, overrides: Sequence[str], world: World) -> Plan:
-    """The plan in a plan file, or the best plan for a spec with the model's own tokenizer at hand."""
+    """The plan in a plan file, or the best plan for a spec with the model's own tokenizer at hand.
+
+    Raises:
+        SpecError: it is for another machine; nothing is downloaded then.
+        ScrimpError: as planning and preparing the model find.
+    """
     if is_plan_file(target):
         if overrides:
             raise SpecError(
@@ -51,17 +55,21 @@ def plan_to_run(target: Path, *, overrides: Sequence[str], world: World) -> Plan
                 next_step=f"scrimp plan SPEC {' '.join(overrides)} -o {target}",
             )
         found = read_plan(target)
-        # Before anything is downloaded for a machine that this one is not.
         _refuse_elsewhere(found, target)
         prepare(resolve(found.spec.model, env=world.env), env=world.env, report=world.note)
         return found
     spec = read_spec(target, overrides=overrides)
-    if spec.market.where != "cloud":
-        # Exact token counts need the tokenizer, and training here needs the weights anyway.
-        prepare(resolve(spec.model, env=world.env), env=world.env, report=world.note)
+    if spec.market.where != "local":
+        _refuse_elsewhere(_best(spec, world=world), target)
+    # Exact token counts need the tokenizer, and training here needs the weights anyway.
+    prepare(resolve(spec.model, env=world.env), env=world.env, report=world.note)
+    best = _best(spec, world=world)
+    _refuse_elsewhere(best, target)
+    return best
+
+
+def _best(spec: JobSpec, *, world: World) -> Plan:
     plans = plan(spec, world=world)
-    if not plans.candidates:
-        raise NoPlanError(what="nothing fits", next_step=f"scrimp plan {target}")
     return plan_from(plans, plans.candidates[0], world=world)
 
 
@@ -88,7 +96,7 @@ def open_run(chosen: Plan, *, world: World) -> OpenRun:
     )
     (folder / SPEC_FILE).write_text(dump_yaml(chosen.spec, folder=folder), encoding="utf-8")
     write_plan(chosen, folder / PLAN_FILE)
-    write_job(job, folder)
+    write_job(job, folder / RESOLVED_FILE)
     return OpenRun(folder=folder, plan=chosen, job=job, created_at=now)
 
 
