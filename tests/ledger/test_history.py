@@ -1,5 +1,7 @@
 """Folding events: attempts, repeated steps, last words."""
 
+from datetime import UTC, datetime
+
 from scrimp.core.run import RunEvent
 from scrimp.ledger.history import history_of
 
@@ -42,6 +44,31 @@ def test_steps_past_the_checkpoint_vanish_even_when_the_resume_ends_before_them(
     assert [event.step for event in history.steps] == [1, 2, 3, 4, 5]
     assert history.steps_done == 5
     assert history.state(process_ended=True) == "interrupted"
+
+
+def test_an_attempt_that_took_no_step_takes_none_away(nouns):
+    stopped = nouns.make_events(steps=7, ending="interrupted")
+    refused = [
+        RunEvent(at_s=5_000.0, attempt=2, kind="started", step=0, values={}),
+        RunEvent(at_s=5_003.0, attempt=2, kind="failed", step=0, values={"error": "another base model"}),
+    ]
+    history = history_of(stopped + refused)
+    assert history.steps_done == 7
+    assert history.ended_at == datetime.fromtimestamp(5_003.0, UTC)
+
+
+def test_a_run_that_begins_again_drops_what_it_had_done(nouns):
+    killed = nouns.make_events(steps=7, ending=None)
+    again = nouns.make_events(steps=2, attempt=2, at_s=5_000.0, ending="interrupted")
+    history = history_of(killed + again)
+    assert [(event.step, event.attempt) for event in history.steps] == [(1, 2), (2, 2)]
+    assert history.steps_done == 2
+
+
+def test_a_run_ended_when_it_last_said_something_whenever_one_looks(nouns):
+    events = nouns.make_events(steps=4, at_s=1_000.0)
+    assert history_of(events).ended_at == datetime.fromtimestamp(events[-1].at_s, UTC)
+    assert history_of([]).ended_at is None
 
 
 def test_a_clock_that_is_set_back_does_not_shorten_an_attempt(nouns):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from scrimp.core.run import EventKind, EventValue, RunEvent, RunState
@@ -81,8 +82,13 @@ class RunHistory:
 
     @property
     def steps_done(self) -> int:
-        """The last step of the last attempt: what a resume would at most continue from."""
-        return self.attempts[-1].last_step if self.attempts else 0
+        """The last step that was taken: what a resume would at most continue from."""
+        return self.steps[-1].step if self.steps else 0
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """The last sign of life of the last attempt."""
+        return datetime.fromtimestamp(self.attempts[-1].last_at_s, UTC) if self.attempts else None
 
     @property
     def total_s(self) -> float:
@@ -137,6 +143,8 @@ def history_of(events: Iterable[RunEvent]) -> RunHistory:
             from_step = int(_number(event.values.get("from_step")) or 0)
             steps = {step: kept for step, kept in steps.items() if step <= from_step}
         elif event.kind == "step":
+            # A run that found no whole checkpoint starts over without a word: what it had done is done again.
+            steps = steps if event.step not in steps else {s: kept for s, kept in steps.items() if s < event.step}
             steps[event.step] = event
         elif event.kind == "evaluated":
             found = _evaluation(event)
