@@ -99,3 +99,18 @@ def test_energy_and_carbon():
 )
 def test_a_range_stands_in_the_unit_of_the_value_beside_it(low_s, high_s, like_s, text):
     assert units.format_duration_range(low_s, high_s, like_s=like_s) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "text"),
+    [
+        ("peak_bytes", 3.45 * 2**30, "3.45 GiB"),
+        ("cost_usd", 0.0123, "$0.012"),
+        ("cost_usd", 0, "$0.00"),
+        ("energy_kwh", 0.0032, "3.20 Wh"),
+        ("train_s", 140.0, "2.33 min"),
+        ("rows", 1234.0, "1,234"),
+    ],
+)
+def test_a_quantity_stands_in_the_unit_its_name_ends_in(name, number, text):
+    assert units.format_quantity(name, number) == text

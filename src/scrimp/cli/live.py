@@ -139,4 +139,4 @@ def _cap_line(event: RunEvent) -> str:
 
 def _kept(event: RunEvent) -> str:
     checkpoint = event.values.get("checkpoint")
-    return f"after step {event.step}, {checkpoint} saved" if checkpoint else "before the first step"
+    return f"after step {event.step}, {checkpoint} saved" if checkpoint else "before a step was taken"

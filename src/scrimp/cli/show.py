@@ -110,12 +110,13 @@ def _so_far(shown: "ShownRun") -> str:
 
 def _forecasts(shown: "ShownRun") -> "Table":
     """The plan's figures, while there is nothing to hold against them."""
-    from scrimp.report.words import QUANTITY_WORDS, quantity_words
+    from scrimp.core.units import format_quantity
+    from scrimp.report.words import QUANTITY_WORDS
 
     table = _table("forecast", ("quantity", "forecast", "80% range"))
     for name, forecast in shown.forecasts.items():
-        low, high = quantity_words(name, forecast.low), quantity_words(name, forecast.high)
-        table.add_row(QUANTITY_WORDS.get(name, name), quantity_words(name, forecast.value), f"{low} - {high}")
+        low, high = format_quantity(name, forecast.low), format_quantity(name, forecast.high)
+        table.add_row(QUANTITY_WORDS.get(name, name), format_quantity(name, forecast.value), f"{low} - {high}")
     return table
 
 

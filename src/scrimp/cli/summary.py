@@ -1,11 +1,10 @@
 """What a run ends with, for people: loss before and after, answers, cost, forecast against measured, files."""
 
-from decimal import Decimal
 from math import exp
 from typing import TYPE_CHECKING
 
 from scrimp.core.run import Graded, RunRecord, RunSummary
-from scrimp.core.units import format_bytes, format_duration, format_energy, format_usd, usd
+from scrimp.core.units import format_quantity, format_usd
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,21 +59,13 @@ def graded_table(graded: tuple[Graded, ...]) -> "Table":
     for line in graded:
         table.add_row(
             _LABELS.get(line.quantity, line.quantity),
-            _in_unit(line.quantity, line.forecast),
-            f"{_in_unit(line.quantity, line.low)} - {_in_unit(line.quantity, line.high)}",
-            _in_unit(line.quantity, line.measured),
+            format_quantity(line.quantity, line.forecast),
+            f"{format_quantity(line.quantity, line.low)} - {format_quantity(line.quantity, line.high)}",
+            format_quantity(line.quantity, line.measured),
             f"{line.error_ratio:+.0%}",
             "yes" if line.inside else "no",
         )
     return table
-
-
-def _in_unit(quantity: str, number: float) -> str:
-    if quantity.endswith("_bytes"):
-        return format_bytes(number)
-    if quantity.endswith("_usd"):
-        return format_usd(usd(number) if number else Decimal(0))
-    return format_energy(number) if quantity.endswith("_kwh") else format_duration(number)
 
 
 def _sample(prompt: str, before: str, after: str) -> "Table":

@@ -143,6 +143,19 @@ def format_co2(carbon_gco2e: float) -> str:
     return f"{_three_digits(carbon_gco2e / 1e6)} t"
 
 
+def format_quantity(name: str, number: float) -> str:
+    """A number in the unit that its name ends in: `peak_bytes`, `cost_usd`, `energy_kwh`, `train_s`."""
+    if name.endswith("_bytes"):
+        return format_bytes(number)
+    if name.endswith("_usd"):
+        return format_usd(usd(number))
+    if name.endswith("_kwh"):
+        return format_energy(number)
+    if name.endswith("_s"):
+        return format_duration(number)
+    return f"{number:,.4g}"
+
+
 def _three_digits(number: float) -> str:
     """Three significant digits, never in exponent form."""
     size = abs(number)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from scrimp.core.run import Graded, LedgerEntry
-from scrimp.core.units import format_bytes, format_count, format_duration, format_usd
+from scrimp.core.units import format_bytes, format_count, format_duration, format_quantity, format_usd
 from scrimp.ledger.history import Attempt, RunHistory
 from scrimp.report.source import ReportSource
-from scrimp.report.words import QUANTITY_WORDS, error_words, quantity_words
+from scrimp.report.words import QUANTITY_WORDS, error_words
 
 # Values of a `started` event that the page has in another place.
 _TOLD_ELSEWHERE = {"run_id", "price_usd_per_hour", "device"}
@@ -38,9 +38,9 @@ def graded_bars(lines: tuple[Graded, ...]) -> list[GradedBar]:
         bars.append(
             GradedBar(
                 name=QUANTITY_WORDS.get(line.quantity, line.quantity),
-                forecast=quantity_words(line.quantity, line.forecast),
-                interval=f"{quantity_words(line.quantity, line.low)} to {quantity_words(line.quantity, line.high)}",
-                measured=quantity_words(line.quantity, line.measured),
+                forecast=format_quantity(line.quantity, line.forecast),
+                interval=f"{format_quantity(line.quantity, line.low)} to {format_quantity(line.quantity, line.high)}",
+                measured=format_quantity(line.quantity, line.measured),
                 verdict=error_words(line),
                 inside=line.inside,
                 basis=line.basis,

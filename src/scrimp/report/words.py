@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scrimp.core.plan import Plan
 from scrimp.core.run import Graded, RunRecord
-from scrimp.core.units import format_bytes, format_count, format_duration, format_energy, format_usd, usd
+from scrimp.core.units import format_count, format_duration, format_usd, usd
 from scrimp.report.source import ReportSource
 
 STATE_WORDS = {
@@ -94,19 +94,6 @@ def origins(source: ReportSource) -> list[tuple[str, str]]:
         ("model", f"{source.plan.model_shape.name}: {source.plan.model_shape.source}"),
     ]
     return [(name, words) for name, words in found if words]
-
-
-def quantity_words(quantity: str, value: float) -> str:
-    """A graded value in the unit that its name carries."""
-    if quantity.endswith("_bytes"):
-        return format_bytes(value)
-    if quantity.endswith("_usd"):
-        return format_usd(usd(value))
-    if quantity.endswith("_kwh"):
-        return format_energy(value)
-    if quantity.endswith("_s"):
-        return format_duration(value)
-    return f"{value:,.4g}"
 
 
 def error_words(line: Graded) -> str:
