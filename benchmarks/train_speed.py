@@ -80,14 +80,36 @@ def arm_scrimp(folder: Path, out: Path) -> dict[str, float]:
     }
 
 
+def trl_parts():
+    """A trainer that takes rows in the order of the other arm, and a clock of whole optimizer steps in CPU seconds."""
+    from torch.utils.data import SequentialSampler
+    from transformers import TrainerCallback
+    from trl import SFTTrainer
+
+    class StepClock(TrainerCallback):
+        def __init__(self) -> None:
+            self.seconds: list[float] = []
+
+        def on_step_begin(self, *args, **kwargs) -> None:
+            self.began = time.process_time()
+
+        def on_step_end(self, *args, **kwargs) -> None:
+            self.seconds.append(time.process_time() - self.began)
+
+    class InOrder(SFTTrainer):
+        def _get_train_sampler(self, *args, **kwargs):
+            return SequentialSampler(self.train_dataset)
+
+    return InOrder, StepClock()
+
+
 def arm_trl(folder: Path, out: Path) -> dict[str, float]:
     """SFTTrainer with its defaults on the same rows in the same order."""
     import torch
     from datasets import Dataset
     from peft import LoraConfig
-    from torch.utils.data import SequentialSampler
-    from transformers import AutoTokenizer, TrainerCallback
-    from trl import SFTConfig, SFTTrainer
+    from transformers import AutoTokenizer
+    from trl import SFTConfig
 
     from scrimp.train.load import load_model
 
@@ -100,32 +122,14 @@ def arm_trl(folder: Path, out: Path) -> dict[str, float]:
         }
     )
 
-    class StepClock(TrainerCallback):
-        """CPU seconds of whole optimizer steps."""
-
-        def __init__(self) -> None:
-            self.seconds: list[float] = []
-
-        def on_step_begin(self, *args, **kwargs) -> None:
-            self.began = time.process_time()
-
-        def on_step_end(self, *args, **kwargs) -> None:
-            self.seconds.append(time.process_time() - self.began)
-
-    class InOrder(SFTTrainer):
-        """Rows in the order of the other arm."""
-
-        def _get_train_sampler(self, *args, **kwargs):
-            return SequentialSampler(self.train_dataset)
-
-    clock = StepClock()
+    trainer_class, clock = trl_parts()
     settings = SFTConfig(
         output_dir=str(out / "trl"), use_cpu=True, per_device_train_batch_size=job.recipe.batch_rows,
         max_length=job.recipe.max_length_tokens, max_steps=len(steps), learning_rate=job.recipe.learning_rate,
         lr_scheduler_type="constant", completion_only_loss=True, report_to=[], save_strategy="no", logging_steps=1,
         disable_tqdm=True, seed=job.recipe.seed,
     )  # fmt: skip
-    trainer = InOrder(
+    trainer = trainer_class(
         model=str(model), args=settings, train_dataset=table, processing_class=AutoTokenizer.from_pretrained(model),
         peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),
         callbacks=[clock],

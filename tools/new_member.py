@@ -66,7 +66,6 @@ VERB = '''"""WHAT THE VERB DOES, one line."""
 import click
 
 from scrimp.cli.options import json_option
-from scrimp.cli.output import print_json
 
 
 @click.command("{name}")
@@ -75,17 +74,37 @@ def command(as_json: bool) -> None:
     """What it does, in a sentence or two, with an example."""
     raise NotImplementedError
 
-
-__all__ = ["command", "print_json"]
 '''
 
-SHAPE = '''"""The {name} shape: WHICH COLUMNS, and an example row."""
+SHAPE = '''"""{name}: WHICH ROWS ARE LAID OUT LIKE THIS."""
+
+from scrimp.data.row import Content, SourceRow
+from scrimp.data.shapes.shape import RowShape
+
+
+class {Name}(RowShape):
+    """One line."""
+
+    name = "{name}"
+    columns = ""
+    example = {{}}  # noqa: RUF012
+
+    def recognises(self, row: SourceRow) -> bool:
+        """Which columns tell this shape."""
+        raise NotImplementedError
+
+    def content(self, row: SourceRow) -> Content:
+        """The row as a conversation or as text."""
+        raise NotImplementedError
+
+
+SHAPE = {Name}()
 '''
 
 KINDS = {
     "method": ("src/scrimp/methods", METHOD, "make test-fast    # the contract suite names what is still missing"),
     "verb": ("src/scrimp/cli", VERB, "make docs"),
-    "shape": ("src/scrimp/data/shapes", SHAPE, "make test-fast    # see the other shapes for what a shape defines"),
+    "shape": ("src/scrimp/data/shapes", SHAPE, "add the name to DataShape in core/data.py, then make test-fast"),
 }
 
 
