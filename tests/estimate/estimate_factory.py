@@ -10,9 +10,9 @@ from scrimp.core.market import Device, GridFactor, Offer, ProviderTerms
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
 from scrimp.core.units import GIB
-from scrimp.estimate.memory_case import MemoryCase
+from scrimp.estimate.memory.case import MemoryCase
 from scrimp.estimate.stack import TRAINER
-from scrimp.estimate.token_load import TokenLoad
+from scrimp.estimate.time.token_load import TokenLoad
 from scrimp.estimate.tuning import tuning_of
 
 TODAY = date(2026, 12, 1)

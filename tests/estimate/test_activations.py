@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scrimp.estimate.activations import layer_bytes, mlp_width
+from scrimp.estimate.memory.activations import layer_bytes, mlp_width
 from scrimp.estimate.stack import Stack
 from scrimp.estimate.tuning import Tuning
 from scrimp.methods.linear import linears

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scrimp.estimate.arithmetic import EVALUATION, arithmetic_of, training_passes
+from scrimp.estimate.time.arithmetic import EVALUATION, arithmetic_of, training_passes
 
 
 def _flops(work, passes, context_tokens):

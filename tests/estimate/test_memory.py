@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from scrimp.core.errors import UnknownNameError
 from scrimp.core.units import GIB
-from scrimp.estimate.memory import card_forecast, forecast_memory
-from scrimp.estimate.memory_phases import memory_phases
+from scrimp.estimate.memory.forecast import card_forecast, forecast_memory
+from scrimp.estimate.memory.phases import memory_phases
 from scrimp.estimate.stack import Stack
 from scrimp.models.table import known_shapes
 

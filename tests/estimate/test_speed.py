@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimp.estimate.arithmetic import arithmetic_of, training_passes
-from scrimp.estimate.roofline import CONSTANTS, MicroStep, chip_of, micro_step_s
-from scrimp.estimate.speed import evaluation_s, interval_of, pace_of, step_s
+from scrimp.estimate.time.arithmetic import arithmetic_of, training_passes
+from scrimp.estimate.time.roofline import CONSTANTS, MicroStep, chip_of, micro_step_s
+from scrimp.estimate.time.speed import evaluation_s, interval_of, pace_of, step_s
 
 
 def _step(**changes):

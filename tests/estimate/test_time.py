@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimp.estimate.site import here, rented
-from scrimp.estimate.time import AROUND, forecast_time
+from scrimp.estimate.time.forecast import AROUND, forecast_time
+from scrimp.estimate.time.site import here, rented
 
 
 def _time(make, *, load=None, site=None, device=None, gpus=1, **changes):

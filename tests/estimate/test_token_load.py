@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimp.estimate.token_load import padding_ratio, token_load
+from scrimp.estimate.time.token_load import padding_ratio, token_load
 
 histograms = st.dictionaries(st.integers(1, 4000), st.integers(1, 50), min_size=1, max_size=40).map(
     lambda counts: tuple(sorted(counts.items()))

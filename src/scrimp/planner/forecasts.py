@@ -9,11 +9,11 @@ from scrimp.core.market import Offer
 from scrimp.core.recipe import Recipe
 from scrimp.core.units import GB
 from scrimp.estimate.energy import forecast_energy
-from scrimp.estimate.memory import forecast_memory
+from scrimp.estimate.memory.forecast import forecast_memory
 from scrimp.estimate.money import Storage, forecast_money
-from scrimp.estimate.site import Site, here, rented
-from scrimp.estimate.time import forecast_time
-from scrimp.estimate.token_load import TokenLoad, token_load
+from scrimp.estimate.time.forecast import forecast_time
+from scrimp.estimate.time.site import Site, here, rented
+from scrimp.estimate.time.token_load import TokenLoad, token_load
 from scrimp.estimate.tuning import tuning_of
 from scrimp.planner.question import Machine, MarketFacts, Workload
 

@@ -13,10 +13,19 @@ from scrimp.core.forecast import TimeForecast, TimePart
 from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
-from scrimp.estimate.memory_case import LINEAR_BYTES
-from scrimp.estimate.site import Site
-from scrimp.estimate.speed import Interval, Pace, evaluation_s, interval_of, pace_of, rehearsal_s, sampling_s, step_s
-from scrimp.estimate.token_load import TokenLoad
+from scrimp.estimate.memory.case import LINEAR_BYTES
+from scrimp.estimate.time.site import Site
+from scrimp.estimate.time.speed import (
+    Interval,
+    Pace,
+    evaluation_s,
+    interval_of,
+    pace_of,
+    rehearsal_s,
+    sampling_s,
+    step_s,
+)
+from scrimp.estimate.time.token_load import TokenLoad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
-from scrimp.estimate.activations import mlp_width
-from scrimp.estimate.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
-from scrimp.estimate.cpu_speed import CONSTANTS as CPU
-from scrimp.estimate.cpu_speed import CpuChip, cpu_chip_of, cpu_micro_step_s
-from scrimp.estimate.roofline import Chip, MicroStep, chip_of, four_bit_kind, micro_step_s
+from scrimp.estimate.memory.activations import mlp_width
 from scrimp.estimate.stack import TRAINER, Stack
-from scrimp.estimate.token_load import TokenLoad, padding_ratio
+from scrimp.estimate.time.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
+from scrimp.estimate.time.cpu_speed import CONSTANTS as CPU
+from scrimp.estimate.time.cpu_speed import CpuChip, cpu_chip_of, cpu_micro_step_s
+from scrimp.estimate.time.roofline import Chip, MicroStep, chip_of, four_bit_kind, micro_step_s
+from scrimp.estimate.time.token_load import TokenLoad, padding_ratio
 from scrimp.estimate.tuning import Tuning, tuning_of
 
 # First-fit decreasing fills micro-batches to about this much of their limit.

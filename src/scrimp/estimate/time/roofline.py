@@ -17,8 +17,8 @@ from math import log2
 from scrimp.core.market import Device
 from scrimp.core.recipe import ComputeDtype, WeightDtype
 from scrimp.core.units import TFLOPS
-from scrimp.estimate.arithmetic import Arithmetic, Passes
 from scrimp.estimate.stack import SpeedStack
+from scrimp.estimate.time.arithmetic import Arithmetic, Passes
 
 _BLOCK = 8  # cards in one node: beyond it traffic grows no further but a share is lost
 # NVLink bridges between pairs of cards are rarely fitted in clouds; below this a link is a bridge.

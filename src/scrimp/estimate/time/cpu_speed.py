@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from scrimp.core.market import Device
 from scrimp.core.recipe import ComputeDtype
-from scrimp.estimate.arithmetic import Arithmetic
-from scrimp.estimate.roofline import MicroStep
+from scrimp.estimate.time.arithmetic import Arithmetic
+from scrimp.estimate.time.roofline import MicroStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ Not counted: eager attention (scores of batch x heads x length^2), parallel atte
 from dataclasses import dataclass
 
 from scrimp.core.model import ModelShape
-from scrimp.estimate.memory_case import MemoryCase
+from scrimp.estimate.memory.case import MemoryCase
 from scrimp.methods.linear import linear_names
 
 _DROPOUT_MASK_BYTES = 1  # CUDA's fused dropout keeps one byte an element

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from scrimp.core.estimate import Estimate
 from scrimp.core.forecast import MemoryForecast, MemoryPhase, MemoryTerm
 from scrimp.core.units import MIB
-from scrimp.estimate.memory_case import MemoryCase
-from scrimp.estimate.memory_phases import memory_phases
+from scrimp.estimate.memory.case import MemoryCase
+from scrimp.estimate.memory.phases import memory_phases
 
 _STATIC = {"weights", "adapters", "optimizer states", "gradients", "16-bit weight copies"}
 

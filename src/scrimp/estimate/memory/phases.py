@@ -12,8 +12,8 @@ checkpointing. Without accumulation gradients fill up while what was kept is fre
 """
 
 from scrimp.core.forecast import MemoryPhase, MemoryTerm
-from scrimp.estimate.activations import LayerBytes, layer_bytes
-from scrimp.estimate.memory_case import MemoryCase
+from scrimp.estimate.memory.activations import LayerBytes, layer_bytes
+from scrimp.estimate.memory.case import MemoryCase
 
 # Sharded runs with checkpointing hold two layers' recompute (fms-acceleration, 2 and 4 GPUs, fused loss: Llama-3-8B and
 # Mistral-7B rows lie 0.9-1.1 layers above the single-GPU formula) and gather two layers at a time (prefetch).

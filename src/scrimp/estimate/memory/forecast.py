@@ -1,6 +1,6 @@
 """Memory of one card (or of the process, on a CPU): what a recipe needs, with its interval.
 
-Source: terms in `memory_phases.py` and `activations.py`; the step from allocated to device memory and the intervals
+Source: terms in `phases.py` and `activations.py`; the step from allocated to device memory and the intervals
 are fitted on calibration/measured_memory.csv by benchmarks/grade_forecasts.py, whose errors docs/explanation/memory.md
 shows. Valid for decoder-only transformers with flash or SDPA attention.
 """
@@ -13,9 +13,9 @@ from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
 from scrimp.core.units import GIB
-from scrimp.estimate.memory_case import MemoryCase
-from scrimp.estimate.memory_phases import memory_phases
-from scrimp.estimate.process_memory import process_forecast
+from scrimp.estimate.memory.case import MemoryCase
+from scrimp.estimate.memory.phases import memory_phases
+from scrimp.estimate.memory.process import process_forecast
 from scrimp.estimate.stack import TRAINER, TRAINER_ON_CPU
 from scrimp.estimate.tuning import tuning_of
 

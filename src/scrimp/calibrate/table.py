@@ -1,0 +1,44 @@
+"""Tables of measured runs: read from CSV, and what no formula reads of a recipe."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from scrimp.core.job import MethodChoice
+from scrimp.core.recipe import Recipe
+
+Row = Mapping[str, str]
+
+# What no formula of memory or speed reads is filled in here.
+BLANK_RECIPE = Recipe(
+    model="",
+    method=MethodChoice(name="lora"),
+    weight_dtype="bf16",
+    compute_dtype="bf16",
+    layout="packed",
+    loss="full",
+    sharding="none",
+    optimizer="adamw",
+    gradient_checkpointing=False,
+    max_length_tokens=8192,
+    batch_rows=1,
+    batch_tokens=None,
+    micro_batch_tokens=1,
+    epochs=1.0,
+    max_steps=None,
+    learning_rate=1e-4,
+    schedule="cosine",
+    warmup_steps=0,
+    weight_decay=0.0,
+    clip_norm=1.0,
+    seed=0,
+    eval_every_steps=None,
+    checkpoint_every_steps=None,
+    keep_checkpoints=1,
+)
+
+
+def read_table(path: Path) -> list[Row]:
+    """Rows of a CSV file, every value as text."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
