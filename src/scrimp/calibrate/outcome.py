@@ -3,12 +3,18 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import log
 from statistics import fmean, median
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One forecast against its measurement, in any unit."""
+    """One forecast against its measurement, in any unit.
+
+    `group` is who votes: rows of one source, model and method repeat each other's error. `region` is a path from the
+    general to the particular, `single card, allocated, lora`: its relatives lend it rows where it has few of its own
+    (see `conformal`).
+    """
 
     group: str
     label: str
@@ -16,11 +22,22 @@ class Outcome:
     low: float
     high: float
     measured: float
+    region: str = ""
 
     @property
     def error(self) -> float:
         """forecast / measured - 1: negative when the forecast was too low."""
         return self.forecast / self.measured - 1
+
+    @property
+    def ratio(self) -> float:
+        """measured / forecast: what the forecast has to be multiplied with to be right."""
+        return self.measured / self.forecast
+
+    @property
+    def log_ratio(self) -> float:
+        """Natural logarithm of `ratio`: 0 when right, and twice too high is as far off as half."""
+        return log(self.ratio)
 
 
 def error_figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
