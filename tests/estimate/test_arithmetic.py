@@ -15,14 +15,14 @@ def _flops(work, passes, context_tokens):
 def test_a_frozen_llama_70b_costs_what_mlperf_counts(make):
     # NVIDIA's MLPerf configuration of Llama-2-70B LoRA: 2,598 TFLOP for one sample of 8,192 tokens.
     shape = replace(make.LLAMA_8B, hidden=8192, layers=80, heads=64, kv_heads=8, intermediate=28672, vocab=32000)
-    passes = training_passes(frozen_base=True, checkpointing=False)
+    passes = training_passes(frozen_base=True, checkpointing="none")
     assert _flops(arithmetic_of(shape), passes, 8192) * 8192 == pytest.approx(2598e12, rel=0.04)
 
 
 def test_passes_over_the_weights():
-    assert training_passes(frozen_base=False, checkpointing=False).products == 3
-    assert training_passes(frozen_base=True, checkpointing=False).products == 2
-    assert training_passes(frozen_base=True, checkpointing=True).products == 3
+    assert training_passes(frozen_base=False, checkpointing="none").products == 3
+    assert training_passes(frozen_base=True, checkpointing="none").products == 2
+    assert training_passes(frozen_base=True, checkpointing="full").products == 3
     assert EVALUATION.products == 1
 
 

@@ -28,7 +28,7 @@ def test_a_pure_bf16_fine_tune_with_foreach_adamw_peaks_in_the_optimizer_step(ma
         method=make.of_method("full"),
         weight_dtype="bf16",
         loss="fused",
-        gradient_checkpointing=True,
+        checkpointing="full",
         micro_batch_tokens=16384,
         stack=stack,
     )
@@ -129,7 +129,7 @@ shapes = st.builds(
 recipes = st.fixed_dictionaries(
     {
         "method": st.sampled_from(sorted(METHODS)),
-        "gradient_checkpointing": st.booleans(),
+        "checkpointing": st.sampled_from(("none", "selective", "full")),
         "loss": st.sampled_from(["selected", "full", "fused"]),
         "micro_batch_tokens": st.integers(1, 200_000),
     }
@@ -158,9 +158,7 @@ def test_a_larger_micro_batch_never_needs_less(make, shape, recipe, more, cpu):
 @given(shape=shapes, recipe=recipes)
 @settings(max_examples=150, deadline=None)
 def test_checkpointing_never_needs_more(make, shape, recipe):
-    off, on = (
-        card_forecast(_case(make, shape, {**recipe, "gradient_checkpointing": switch})) for switch in (False, True)
-    )
+    off, on = (card_forecast(_case(make, shape, {**recipe, "checkpointing": switch})) for switch in ("none", "full"))
     assert on.peak_bytes.value <= off.peak_bytes.value * (1 + 1e-12)
 
 

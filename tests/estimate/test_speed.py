@@ -16,7 +16,7 @@ def _step(**changes):
         tokens=16384,
         scored_tokens=16384,
         context_tokens=2048,
-        passes=training_passes(frozen_base=True, checkpointing=False),
+        passes=training_passes(frozen_base=True, checkpointing="none"),
         frozen_base=True,
     )
     return replace(usual, **changes)
@@ -113,7 +113,7 @@ def test_bf16_without_hardware_runs_at_the_fp32_rate(make):
 devices = st.sampled_from(["A100", "CPU"])
 options = st.fixed_dictionaries(
     {
-        "gradient_checkpointing": st.booleans(),
+        "checkpointing": st.sampled_from(("none", "selective", "full")),
         "loss": st.sampled_from(["selected", "full"]),
         "layout": st.sampled_from(["packed", "padded"]),
         "micro_batch_tokens": st.integers(16, 60_000),
@@ -137,9 +137,7 @@ def test_a_larger_micro_batch_is_never_slower(make, device, values, more):
 @settings(max_examples=100, deadline=None)
 def test_checkpointing_is_never_faster_and_a_selective_loss_never_slower(make, device, values):
     load = make.load()
-    off, on = (
-        step_s(_pace(make, device, **{**values, "gradient_checkpointing": flag}), load) for flag in (False, True)
-    )
+    off, on = (step_s(_pace(make, device, **{**values, "checkpointing": flag}), load) for flag in ("none", "full"))
     assert off <= on
     selected, full = (step_s(_pace(make, device, **{**values, "loss": kind}), load) for kind in ("selected", "full"))
     assert selected <= full

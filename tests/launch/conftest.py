@@ -20,7 +20,7 @@ FAKE_TRAINER = Path(__file__).parent / "fake_trainer.py"
 def job():
     recipe = Recipe(
         model="tiny", method=MethodChoice(name="lora"), weight_dtype="fp32", compute_dtype="fp32", layout="packed",
-        loss="selected", sharding="none", optimizer="adamw", gradient_checkpointing=False, max_length_tokens=64,
+        loss="selected", sharding="none", optimizer="adamw", checkpointing="none", max_length_tokens=64,
         batch_rows=2, batch_tokens=None, micro_batch_tokens=128, epochs=1.0, max_steps=None, learning_rate=1e-4,
         schedule="cosine", warmup_steps=0, weight_decay=0.0, clip_norm=1.0, seed=0, eval_every_steps=None,
         checkpoint_every_steps=None, keep_checkpoints=2,

@@ -115,7 +115,7 @@ class FakeForecaster:
         weights = SHAPE.params * BYTES[recipe.weight_dtype]
         rank = recipe.method.options.get("rank", 0)
         states = SHAPE.params * 12 if recipe.method.name == "full" else rank * 30e6
-        activations = recipe.micro_batch_tokens * SHAPE.layers * (1e4 if recipe.gradient_checkpointing else 1e5)
+        activations = recipe.micro_batch_tokens * SHAPE.layers * (1e4 if recipe.checkpointing != "none" else 1e5)
         terms = (
             MemoryTerm(name="weights", size_bytes=weights / shards),
             MemoryTerm(name="optimizer states", size_bytes=states / shards),
@@ -130,7 +130,7 @@ class FakeForecaster:
         """Half speed at 500 tokens, a third slower with checkpointing, 4-bit 20% slower."""
         rate = (machine.device.bf16_flops or 0) * 0.4 / (4 * SHAPE.params)
         share = recipe.micro_batch_tokens / (recipe.micro_batch_tokens + 500)
-        slow = (0.75 if recipe.gradient_checkpointing else 1.0) * (0.8 if recipe.weight_dtype == "nf4" else 1.0)
+        slow = (0.75 if recipe.checkpointing != "none" else 1.0) * (0.8 if recipe.weight_dtype == "nf4" else 1.0)
         return rate * share * slow * machine.gpus * (0.9 if machine.gpus > 1 else 1.0)
 
     def time(self, recipe, machine: Machine, offer: Offer) -> TimeForecast:

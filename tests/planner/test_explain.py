@@ -147,7 +147,7 @@ def test_the_recipe_line_names_every_decision(plans):
         "lora (rank 16, alpha 32",
         "bf16 weights",
         "micro-batches of",
-        "checkpointing off",
+        "checkpointing none",
         "ddp over 2 cards",
     ):
         assert part in words

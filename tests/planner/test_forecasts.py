@@ -56,7 +56,7 @@ def test_memory_is_asked_once_for_machines_that_hold_whole_copies(fakes, setting
     "changes",
     [
         {"weight_dtype": "nf4"},
-        {"gradient_checkpointing": True},
+        {"checkpointing": "full"},
         {"micro_batch_tokens": 700},
         {"optimizer": "sgd"},
         {"layout": "padded"},

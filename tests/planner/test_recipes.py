@@ -34,15 +34,15 @@ def _with(recipe, **changes):
 
 def test_a_large_card_needs_no_checkpointing_and_holds_the_whole_step(fakes):
     fit = _search(fakes, card="A100-SXM4-80GB")
-    assert not fit.recipe.gradient_checkpointing
+    assert fit.recipe.checkpointing == "none"
     assert fit.recipe.micro_batch_tokens == fakes.STEPS.largest_step_tokens
 
 
 def test_bisection_finds_what_trying_every_rung_finds(fakes):
     for gib in range(17, 60):
         device = fakes.device(memory_bytes=gib * GIB)
-        for switch in ("on", "off"):
-            fit = _search(fakes, device=device, training={"gradient_checkpointing": switch})
+        for switch in ("full", "none"):
+            fit = _search(fakes, device=device, training={"checkpointing": switch})
             if isinstance(fit, Unfit) or not fit.comfortable:
                 continue
             fitting = [
@@ -77,7 +77,7 @@ def test_explicit_settings_are_honoured(fakes):
         card="A100-SXM4-80GB",
         training={
             "micro_batch_tokens": 1234,
-            "gradient_checkpointing": "on",
+            "checkpointing": "full",
             "learning_rate": 7e-4,
             "packing": "off",
             "precision": "fp32",
@@ -88,7 +88,7 @@ def test_explicit_settings_are_honoured(fakes):
     )
     recipe = fit.recipe
     assert recipe.micro_batch_tokens == 1234
-    assert recipe.gradient_checkpointing
+    assert recipe.checkpointing == "full"
     assert recipe.learning_rate == 7e-4
     assert recipe.layout == "padded"
     assert (recipe.compute_dtype, recipe.weight_dtype) == ("fp32", "fp32")

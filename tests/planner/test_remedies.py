@@ -51,7 +51,7 @@ def test_more_cards_and_other_cards_are_offered(fakes):
 def test_several_filters_at_once_are_lifted_together(fakes):
     offers = [fakes.offer("T4", "0.3", gpu_count=0.5), fakes.offer("MI300X", "3", provider="aws", gpu_count=2.0)]
     market = {"where": "cloud", "gpus": ("T4",), "providers": ("vast",), "max_gpus": 1}
-    plans = _plans(fakes, *offers, method="full", training={"gradient_checkpointing": "off"}, market=market)
+    plans = _plans(fakes, *offers, method="full", training={"checkpointing": "none"}, market=market)
     assert plans.remedies
     (together,) = [words for words in _words(plans) if words.startswith("all methods on all machines")]
     for key in (
@@ -59,7 +59,7 @@ def test_several_filters_at_once_are_lifted_together(fakes):
         "market.providers=[]",
         "market.max_gpus=16",
         "method.name=auto",
-        "training.gradient_checkpointing=auto",
+        "training.checkpointing=auto",
     ):
         assert key in together
 

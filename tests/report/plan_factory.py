@@ -48,7 +48,7 @@ def make_recipe():
     return Recipe(
         model="smollm2-135m-instruct", method=MethodChoice(name="lora", options={"rank": 16, "alpha": 32}),
         weight_dtype="fp32", compute_dtype="fp32", layout="packed", loss="selected", sharding="none",
-        optimizer="adamw", gradient_checkpointing=False, max_length_tokens=512, batch_rows=8, batch_tokens=None,
+        optimizer="adamw", checkpointing="none", max_length_tokens=512, batch_rows=8, batch_tokens=None,
         micro_batch_tokens=1024, epochs=1.0, max_steps=None, learning_rate=2e-4, schedule="cosine", warmup_steps=4,
         weight_decay=0.0, clip_norm=1.0, seed=0, eval_every_steps=20, checkpoint_every_steps=40, keep_checkpoints=2,
     )  # fmt: skip

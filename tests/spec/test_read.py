@@ -88,11 +88,11 @@ def test_durations(key, written, seconds):
 
 def test_yaml_is_read_by_its_newer_rules():
     spec = parse_spec(
-        f"{MINIMAL}name: 'no'\ntraining: {{packing: on, gradient_checkpointing: off, learning_rate: 1e-3, "
+        f"{MINIMAL}name: 'no'\ntraining: {{packing: on, checkpointing: none, learning_rate: 1e-3, "
         "max_steps: 10_000}\nmarket: {regions: [no, 12:30]}\n",
         where="job.yaml",
     )
-    assert (spec.training.packing, spec.training.gradient_checkpointing) == ("on", "off")
+    assert (spec.training.packing, spec.training.checkpointing) == ("on", "none")
     assert spec.training.learning_rate == 0.001
     assert spec.training.max_steps == 10000
     assert spec.market.regions == ("no", "12:30")

@@ -87,7 +87,7 @@ def tiny_recipe(model: str) -> Recipe:
         loss="selected",
         sharding="none",
         optimizer="adamw",
-        gradient_checkpointing=False,
+        checkpointing="none",
         max_length_tokens=256,
         batch_rows=4,
         batch_tokens=None,

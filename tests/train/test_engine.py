@@ -65,7 +65,7 @@ def test_layout_and_loss_code_do_not_matter(make_job, train_job, changes):
 @pytest.mark.parametrize("method", [NO_DROPOUT, FULL], ids=["lora", "full"])
 def test_gradient_checkpointing_changes_nothing(make_job, train_job, method):
     usual, losses, _ = _trained(make_job, train_job, folder="usual", method=method)
-    other, other_losses, _ = _trained(make_job, train_job, folder="other", method=method, gradient_checkpointing=True)
+    other, other_losses, _ = _trained(make_job, train_job, folder="other", method=method, checkpointing="full")
     assert losses == other_losses
     assert _furthest(usual, other) == 0.0
 

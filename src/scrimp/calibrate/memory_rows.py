@@ -195,7 +195,7 @@ def _recipe(row: Row, *, micro_batch_tokens: int) -> Recipe:
         weight_dtype=weights,
         loss=loss,
         sharding="fsdp" if sharded else "none",
-        gradient_checkpointing=row["grad_checkpointing"] == "y",
+        checkpointing="full" if row["grad_checkpointing"] == "y" else "none",
         micro_batch_tokens=micro_batch_tokens,
     )
 

@@ -30,7 +30,7 @@ def cpu_outcomes(row: ProcessRow) -> list[Outcome]:
     constants = CPU if row.row["threads"] != "1" else replace(CPU, several_cores=1.0)
     recipe, tuning = row.case.recipe, row.case.tuning
     chip = cpu_chip_of(row.device, recipe.compute_dtype, constants=constants)
-    training = training_passes(frozen_base=tuning.frozen_base, checkpointing=recipe.gradient_checkpointing)
+    training = training_passes(frozen_base=tuning.frozen_base, checkpointing=recipe.checkpointing)
     measured = (
         {"step_s": training} if row.row["step_s"] else {"cpu_s_per_step": training, "cpu_s_per_evaluation": EVALUATION}
     )

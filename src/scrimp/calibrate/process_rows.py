@@ -53,7 +53,7 @@ def _process_case(row: Row) -> MemoryCase:
         weight_dtype=_WEIGHTS[row["weight_dtype"]],
         compute_dtype="fp32" if row["compute_dtype"] == "fp32" else "bf16",
         loss="selected",
-        gradient_checkpointing=row["checkpointing"] == "y",
+        checkpointing="full" if row["checkpointing"] == "y" else "none",
         micro_batch_tokens=tokens,
     )
     return MemoryCase(

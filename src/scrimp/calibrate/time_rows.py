@@ -51,8 +51,10 @@ def _micro_step(row: Row) -> MicroStep:
     length, gpus = float(row["seq_len"] or 2048), int(row["n_gpus"])
     tokens = length * float(row["micro_batch"] or 1)
     frozen = row["method"] != "full"
-    passes = training_passes(frozen_base=frozen, checkpointing=row["checkpointing"].startswith("yes"))
+    full = row["checkpointing"].startswith("yes")
+    passes = training_passes(frozen_base=frozen, checkpointing="full" if full else "none")
     if row["checkpointing"] == "selective":
+        # Megatron's kind, which computes attention again; this trainer's keeps it.
         passes = Passes(products=passes.products, attention=passes.attention + 1, weights=passes.weights)
     sharded = any(word in row["parallel"] for word in ("fsdp", "zero3", "full_shard", "shard_grad"))
     return MicroStep(

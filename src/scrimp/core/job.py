@@ -62,7 +62,7 @@ class TrainingSpec:
     seed: int = 0
     precision: Precision = "auto"
     packing: Switch = "auto"
-    gradient_checkpointing: Switch = "auto"
+    checkpointing: Literal["auto", "none", "selective", "full"] = "auto"
     optimizer: Literal["auto", "adamw", "sgd"] = "auto"
     eval_every_steps: int | None = None
     checkpoint_every_steps: int | None = None

@@ -12,6 +12,7 @@ ComputeDtype = Literal["bf16", "fp32", "fp16"]
 Layout = Literal["packed", "padded"]
 LossCode = Literal["selected", "full", "fused"]
 Sharding = Literal["none", "ddp", "fsdp"]
+Checkpointing = Literal["none", "selective", "full"]
 Optimizer = Literal["adamw", "sgd"]
 
 
@@ -22,7 +23,9 @@ class Recipe:
     One optimizer step takes `batch_rows` rows (or fills `batch_tokens`), split into micro-batches of at most
     `micro_batch_tokens` tokens (one row always fits). `packed` lays the rows of a micro-batch end to end without
     padding and keeps them apart in attention; `padded` is for models whose attention cannot be told so.
-    `loss`: `selected` computes logits only where there is a label, `full` everywhere.
+    `loss`: `selected` computes logits only where there is a label, `full` everywhere. `checkpointing`: what backward
+    needs is kept (`none`), kept where it is dear to compute and computed again elsewhere (`selective`), or computed
+    again from the inputs of the layers (`full`); the result is the same.
     """
 
     model: str
@@ -33,7 +36,7 @@ class Recipe:
     loss: LossCode
     sharding: Sharding
     optimizer: Optimizer
-    gradient_checkpointing: bool
+    checkpointing: Checkpointing
     max_length_tokens: int
     batch_rows: int
     batch_tokens: int | None

@@ -225,7 +225,7 @@ def recipe_words(candidate: Candidate) -> str:
             f"{recipe.method.name}{f' ({options})' if options else ''}",
             f"{recipe.weight_dtype} weights, {recipe.compute_dtype} compute",
             f"micro-batches of {recipe.micro_batch_tokens:,} tokens, {recipe.layout}",
-            f"checkpointing {'on' if recipe.gradient_checkpointing else 'off'}",
+            f"checkpointing {recipe.checkpointing}",
             *([f"{recipe.sharding} over {machine_of(candidate).gpus} cards"] if recipe.sharding != "none" else []),
             f"learning rate {recipe.learning_rate:g}, {recipe.schedule}, {warm_up}",
         ]

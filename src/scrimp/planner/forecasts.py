@@ -140,7 +140,7 @@ def _key(recipe: Recipe) -> tuple[object, ...]:
         recipe.weight_dtype,
         recipe.compute_dtype,
         recipe.sharding,
-        recipe.gradient_checkpointing,
+        recipe.checkpointing,
         recipe.micro_batch_tokens,
         recipe.optimizer,
         recipe.layout,

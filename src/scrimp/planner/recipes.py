@@ -11,7 +11,7 @@ from scrimp import methods
 from scrimp.core.forecast import MemoryForecast
 from scrimp.core.job import MethodChoice
 from scrimp.core.plan import Rejected, RejectionKind
-from scrimp.core.recipe import ComputeDtype, Recipe, Sharding, WeightDtype
+from scrimp.core.recipe import Checkpointing, ComputeDtype, Recipe, Sharding, WeightDtype
 from scrimp.core.units import format_bytes
 from scrimp.planner.question import Forecaster, Machine, Workload
 
@@ -100,7 +100,7 @@ def search_recipe(workload: Workload, choice: MethodChoice, machine: Machine, fo
     tried: list[Fit] = []
     for draft in _drafts(workload, choice, machine):
         sized = [
-            _largest(replace(draft, gradient_checkpointing=checkpointing), workload, machine, forecaster)
+            _largest(replace(draft, checkpointing=checkpointing), workload, machine, forecaster)
             for checkpointing in _switches(workload)
         ]
         fits = [fit for fit in sized if fit.comfortable] or [fit for fit in sized if fit.fits]
@@ -181,9 +181,10 @@ def _shardings(gpus: int) -> tuple[Sharding, ...]:
     return ("none",) if gpus == 1 else ("ddp", "fsdp")
 
 
-def _switches(workload: Workload) -> tuple[bool, ...]:
-    """Gradient checkpointing off is tried first, so that it wins a tie."""
-    return {"auto": (False, True), "on": (True,), "off": (False,)}[workload.spec.training.gradient_checkpointing]
+def _switches(workload: Workload) -> tuple[Checkpointing, ...]:
+    """The least checkpointing is tried first, so that it wins a tie."""
+    asked = workload.spec.training.checkpointing
+    return ("none", "full") if asked == "auto" else (asked,)
 
 
 def _drafts(workload: Workload, choice: MethodChoice, machine: Machine) -> list[Recipe]:
@@ -210,7 +211,7 @@ def _draft(workload: Workload, choice: MethodChoice, compute: ComputeDtype) -> R
         loss="selected",
         sharding="none",
         optimizer="adamw" if training.optimizer == "auto" else training.optimizer,
-        gradient_checkpointing=False,
+        checkpointing="none",
         max_length_tokens=spec.data.max_length_tokens,
         batch_rows=training.batch_rows,
         batch_tokens=training.batch_tokens,
@@ -262,7 +263,7 @@ def _too_big(closest: Fit) -> Unfit:
     ways = [
         f"micro-batch {recipe.micro_batch_tokens:,} tokens",
         f"{recipe.weight_dtype} weights",
-        *(["checkpointing"] if recipe.gradient_checkpointing else []),
+        *([f"{recipe.checkpointing} checkpointing"] if recipe.checkpointing != "none" else []),
         *([f"sharded over {closest.machine.gpus} cards"] if recipe.sharding == "fsdp" else []),
     ]
     return Unfit(

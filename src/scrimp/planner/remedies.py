@@ -206,8 +206,8 @@ def _other_methods(spec: JobSpec) -> Iterator[Change]:
 def _freer_training(spec: JobSpec) -> Iterator[Change]:
     """Settings of the user's that cost memory and change no result."""
     training = spec.training
-    if training.gradient_checkpointing == "off":
-        new = replace(training, gradient_checkpointing="auto")
+    if training.checkpointing != "auto":
+        new = replace(training, checkpointing="auto")
         yield Change(words="with gradient checkpointing where needed", spec=replace(spec, training=new))
     if training.micro_batch_tokens is not None:
         new = replace(training, micro_batch_tokens=None)
@@ -238,7 +238,7 @@ def _wider_market(spec: JobSpec) -> Iterator[Change]:
 def _everything(spec: JobSpec) -> Change:
     """All at once, for when no single change is enough."""
     market = MarketSpec(objective=spec.market.objective, max_gpus=max(spec.market.max_gpus, _MORE_CARDS[-1]))
-    training = replace(spec.training, gradient_checkpointing="auto", micro_batch_tokens=None, precision="auto")
+    training = replace(spec.training, checkpointing="auto", micro_batch_tokens=None, precision="auto")
     return Change(
         words="all methods on all machines",
         spec=replace(spec, market=market, training=training, method=MethodChoice()),

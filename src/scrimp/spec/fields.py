@@ -38,7 +38,7 @@ FIELD_HELP: Mapping[str, str] = {
     "training.seed": "order of rows and dropout; the same seed gives the same run",
     "training.precision": "auto, bf16, fp16 or fp32 arithmetic",
     "training.packing": "auto, on or off: rows end to end without padding, kept apart in attention",
-    "training.gradient_checkpointing": "auto, on or off: less memory for about a third more time",
+    "training.checkpointing": "auto, none, selective or full: compute again in backward, to save memory",
     "training.optimizer": "auto, adamw or sgd",
     "training.eval_every_steps": "held-out loss during training; before and after always",
     "training.checkpoint_every_steps": "without it a tenth of the run, so that a kill costs no more",

@@ -58,7 +58,7 @@ def load_model(folder: Path, recipe: Recipe, device: torch.device) -> LoadedMode
     method = methods.get(recipe.method.name)
     torch.manual_seed(recipe.seed)
     module = method.apply(base, methods.options_for(method.name, recipe.method.options))
-    if recipe.gradient_checkpointing:
+    if recipe.checkpointing != "none":
         _checkpoint_activations(base)
     return LoadedModel(
         module=module,

@@ -136,5 +136,5 @@ def _out_of_memory(error: Exception, job: ResolvedJob) -> ResourceError | None:
     return ResourceError(
         what=f"memory ran out: {str(error).strip().partition('. ')[0]}",
         expected="a recipe that fits this machine; the last checkpoint is kept",
-        next_step=f"training.micro_batch_tokens={smaller}, training.gradient_checkpointing=on, or method.name=qlora",
+        next_step=f"training.micro_batch_tokens={smaller}, training.checkpointing=full, or method.name=qlora",
     )

@@ -14,6 +14,7 @@ Not counted: eager attention (scores of batch x heads x length^2), parallel atte
 from dataclasses import dataclass
 
 from scrimp.core.model import ModelShape
+from scrimp.core.recipe import Checkpointing
 from scrimp.estimate.memory.case import MemoryCase
 from scrimp.methods.linear import linear_names
 
@@ -48,12 +49,24 @@ class LayerBytes:
 
     kept_bytes        kept from forward to backward without checkpointing
     backward_bytes    more, while this layer's backward runs
-    input_bytes       the layer's input, which is all that checkpointing keeps
+    selective_bytes   kept under selective checkpointing: the layer's input and what is dear to compute again
+    input_bytes       the layer's input, which is all that full checkpointing keeps
     """
 
     kept_bytes: float
     backward_bytes: float
+    selective_bytes: float
     input_bytes: float
+
+    def kept_under(self, checkpointing: Checkpointing) -> float:
+        """What stays from forward to backward."""
+        kept = {"none": self.kept_bytes, "selective": self.selective_bytes, "full": self.input_bytes}
+        return kept[checkpointing]
+
+    def recomputed_under(self, checkpointing: Checkpointing) -> float:
+        """What is there again, beside that, while this layer's backward runs."""
+        again = {"none": 0.0, "selective": self.kept_bytes - self.selective_bytes, "full": self.kept_bytes}
+        return again[checkpointing]
 
 
 def layer_bytes(case: MemoryCase, *, constants: ActivationConstants = CONSTANTS) -> LayerBytes:
@@ -62,13 +75,17 @@ def layer_bytes(case: MemoryCase, *, constants: ActivationConstants = CONSTANTS)
     width = mlp_width(shape)
     kv_width = shape.attention_width if case.stack.repeats_kv else shape.kv_width
     tensors = constants.gated_backward_tensors if shape.gated_mlp else constants.plain_backward_tensors
-    return LayerBytes(
-        kept_bytes=_norm_bytes(case)
+    kept = (
+        _norm_bytes(case)
         + (case.stack.attention_bytes or c) * 2 * (shape.attention_width + kv_width)
         + c * constants.leftover_h * shape.hidden
         + _mlp_bytes(case, width, constants)
-        + _linear_input_bytes(case, width),
+        + _linear_input_bytes(case, width)
+    )
+    return LayerBytes(
+        kept_bytes=kept,
         backward_bytes=c * (tensors * width + shape.hidden),
+        selective_bytes=(kept + case.residual_bytes * shape.hidden) / 2,
         input_bytes=case.residual_bytes * shape.hidden,
     )
 

@@ -66,9 +66,8 @@ def _forward_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, 
 
 def _kept(case: MemoryCase, layer: LayerBytes) -> tuple[str, float]:
     depth = case.tokens * case.shape.layers
-    if case.recipe.gradient_checkpointing:
-        return "checkpointed layer inputs", depth * layer.input_bytes
-    return "activations", depth * layer.kept_bytes
+    name = "checkpointed layer inputs" if case.recipe.checkpointing == "full" else "activations"
+    return name, depth * layer.kept_under(case.recipe.checkpointing)
 
 
 def _at_the_loss(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
@@ -83,8 +82,8 @@ def _at_the_loss(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
 
 
 def _in_a_layers_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
-    checkpointing = case.recipe.gradient_checkpointing
-    one_layer = case.tokens * (layer.backward_bytes + (layer.kept_bytes if checkpointing else 0))
+    checkpointing = case.recipe.checkpointing != "none"
+    one_layer = case.tokens * (layer.backward_bytes + layer.recomputed_under(case.recipe.checkpointing))
     in_flight = SHARDED_LAYERS_IN_FLIGHT if case.shards > 1 and checkpointing else 1
     copied_layers = 1 if checkpointing else case.shape.layers
     copies = 2 * case.shape.linear_params * copied_layers / case.shape.layers if case.autocasts_weights else 0

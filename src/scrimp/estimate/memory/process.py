@@ -52,7 +52,7 @@ def process_forecast(case: MemoryCase, *, constants: ProcessConstants = CONSTANT
 
 def _as_process(phase: MemoryPhase, case: MemoryCase, constants: ProcessConstants) -> MemoryPhase:
     terms = [MemoryTerm(name="interpreter and libraries", size_bytes=constants.base_bytes + constants.workspace_bytes)]
-    slack = constants.checkpointing_slack if case.recipe.gradient_checkpointing else constants.slack_ratio
+    slack = constants.checkpointing_slack if case.recipe.checkpointing != "none" else constants.slack_ratio
     for term in phase.terms:
         size_bytes = term.size_bytes * (1.0 if term.name in _STATIC else slack)
         terms.append(MemoryTerm(name=term.name, size_bytes=size_bytes))

@@ -14,6 +14,7 @@ GPT-3 is 6 x 175e9 x 300e9 = 3.15e23.
 from dataclasses import dataclass
 
 from scrimp.core.model import ModelShape
+from scrimp.core.recipe import Checkpointing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +53,15 @@ def arithmetic_of(shape: ModelShape) -> Arithmetic:
     )
 
 
-def training_passes(*, frozen_base: bool, checkpointing: bool) -> Passes:
-    """Forward, backward and, with checkpointing, forward again."""
-    again = 1 if checkpointing else 0
-    return Passes(products=(2 if frozen_base else 3) + again, attention=3 + again, weights=2 + again)
+def training_passes(*, frozen_base: bool, checkpointing: Checkpointing) -> Passes:
+    """Forward, backward and, with full checkpointing, forward again.
+
+    Selective checkpointing keeps what products and attention give, and passes the weights again all the same: sharded
+    ones are gathered and 4-bit ones unpacked.
+    """
+    again = 1 if checkpointing == "full" else 0
+    weights = 2 if checkpointing == "none" else 3
+    return Passes(products=(2 if frozen_base else 3) + again, attention=3 + again, weights=weights)
 
 
 EVALUATION = Passes(products=1, attention=1, weights=1)

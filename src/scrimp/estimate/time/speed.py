@@ -156,4 +156,4 @@ def _reduce_s(pace: Pace) -> float:
 
 
 def _training_passes(pace: Pace) -> Passes:
-    return training_passes(frozen_base=pace.tuning.frozen_base, checkpointing=pace.recipe.gradient_checkpointing)
+    return training_passes(frozen_base=pace.tuning.frozen_base, checkpointing=pace.recipe.checkpointing)
