@@ -9,12 +9,12 @@ Errors are |forecast / measured - 1|. Within a group (source and model) they are
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from error_chart import Point, write_chart
+from grade_peers import print_peers
 
 from scrimp.calibrate.memory_grade import device_outcome, peak_outcome, verdict_figures
 from scrimp.calibrate.memory_rows import memory_rows
@@ -40,7 +40,7 @@ def main() -> None:
     grades, outcomes = grade()
     recorded = json.loads(GRADES.read_text(encoding="utf-8")) if GRADES.exists() else {}
     print_grades(grades, recorded)
-    print_peers(grades)
+    print_peers()
     if write:
         GRADES.write_text(json.dumps(grades, indent=2) + "\n", encoding="utf-8")
         for name, unit in (("memory", "GiB"), ("time", "tokens/s per GPU")):
@@ -82,28 +82,6 @@ def print_grades(grades: Grades, recorded: Grades) -> None:
             before = recorded.get(formula, {}).get(name)
             note = "" if before is None or before == value else f"   (recorded {_figure(name, before)})"
             print(f"  {name:24}{_figure(name, value):>8}{note}")
-
-
-def print_peers(grades: Grades) -> None:
-    """Other estimators beside ours. Their figures are quoted: this script did not run them."""
-    print("\nothers, quoted from calibration/peers.csv (same kind of rows, not run here)")
-    print(f"  {'':36}{'rows':>5}{'mape':>8}{'median':>8}{'under':>8}{'OOM called fits':>17}")
-    for kind in ("memory", "time"):
-        own = grades[kind]
-        cells = (own["rows"], own["mape"], own["median"], own["under"], own.get("oom_called_fits"))
-        print(f"  {f'scrimp, {kind}':36}{_cells(cells)}")
-        for row in table("peers.csv"):
-            if row["kind"] == kind:
-                names = ("rows", "mape", "median", "under_share", "oom_called_fits")
-                print(f"  {row['estimator']:36}{_cells([float(row[name]) if row[name] else None for name in names])}")
-
-
-def _cells(values: Sequence[float | None]) -> str:
-    rows, *shares = values
-    widths = (8, 8, 8, 17)
-    return f"{rows or 0:5.0f}" + "".join(
-        f"{'' if value is None else f'{value:.1%}':>{width}}" for value, width in zip(shares, widths, strict=True)
-    )
 
 
 def _figure(name: str, value: float) -> str:
