@@ -175,7 +175,9 @@ def test_show_says_how_to_go_on_with_an_interrupted_run(home):
     document = home.json("show", "20250602")
     assert document["next"] == "scrimp resume 20250602-120000-quickstart"
     assert document["attempts_in_full"][0]["ending"] == "interrupted"
-    assert set(document["forecasts"]) == {"peak_bytes", "train_s", "total_s", "cost_usd", "energy_kwh"}
+    assert set(document["forecasts"]) == {
+        "peak_bytes", "step_s", "train_s", "total_s", "cost_usd", "energy_kwh",
+    }  # fmt: skip
     assert {item["name"] for item in document["files"]} == {"plan.yaml", "events.jsonl"}
 
 

@@ -29,7 +29,7 @@ COUNTS = {
     "max_steps", "batch_rows", "learning_rate", "weight_decay", "clip_norm", "seed", "eval_every_steps",
     "checkpoint_every_steps", "keep_checkpoints", "warmup_steps", "max_gpus", "gpu_count", "vcpus", "year", "threads",
     "offers", "considered_offers", "undated_offers", "attempt", "attempts", "step", "steps_done", "steps_planned",
-    "quantity", "forecast", "measured", "eval_loss_before", "eval_loss_after",
+    "quantity", "forecast", "measured", "formula", "eval_loss_before", "eval_loss_after", "schema", "runs", "models",
 }  # fmt: skip
 
 

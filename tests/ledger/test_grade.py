@@ -30,6 +30,7 @@ def test_a_finished_run_is_graded_in_full(nouns, plan):
     lines = grade(plan, history, spent_usd=Decimal("0.003"), energy_kwh=0.0016)
     assert _by_quantity(lines) == {
         "peak_bytes": (1.9e9, 2.1e9),
+        "step_s": (1.0, 1.0),
         "train_s": (120.0, 100.0),
         "total_s": (150.0, 100.0),
         "cost_usd": (0.0045, 0.003),
@@ -58,3 +59,14 @@ def test_memory_is_compared_with_the_forecast_of_the_same_thing(nouns, plan, kin
     plan = replace(plan, chosen=replace(plan.chosen, memory=memory))
     history = replace(history_of(nouns.make_events(steps=1)), peak_kind=kind)
     assert grade(plan, history, spent_usd=Decimal(0))[0].forecast == forecast
+
+
+def test_what_the_formulas_alone_foretold_is_kept_beside_what_the_plan_said(nouns, plan):
+    slower = replace(plan.chosen.time, train_s=plan.chosen.time.train_s.scaled(1.5))
+    corrected = replace(plan, chosen=replace(plan.chosen, time=slower))
+    history = history_of(nouns.make_events(steps=100))
+
+    lines = {line.quantity: line for line in grade(corrected, history, spent_usd=Decimal(0), formulas=plan)}
+
+    assert (lines["train_s"].forecast, lines["train_s"].formula) == (180.0, 120.0)
+    assert lines["total_s"].formula == lines["total_s"].forecast

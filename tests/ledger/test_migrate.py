@@ -43,3 +43,36 @@ def test_a_step_that_fails_leaves_no_half_schema(url, tmp_path, monkeypatch):
         Ledger(url).entries()
     with closing(sqlite3.connect(tmp_path / "deep" / "ledger.db")) as connection:
         assert connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone() == (0,)
+
+
+def test_a_ledger_of_the_first_schema_is_brought_up_to_date_and_keeps_its_runs(url, tmp_path, nouns, monkeypatch):
+    from dataclasses import replace
+
+    from scrimp.ledger import migrate
+    from scrimp.ledger import tables as newest
+
+    first = steps()[1]
+    with monkeypatch.context() as old:
+        old.setattr(migrate, "steps", lambda: {1: first})
+        old.setattr(newest, "RUN_COLUMNS", newest.RUN_COLUMNS[:-2])
+        old.setattr(newest, "GRADED_COLUMNS", newest.GRADED_COLUMNS[:-1])
+        tables.cache_clear()
+        record = nouns.make_record()
+        with Ledger(url)._database.writing() as connection:
+            values = newest.run_row(record)
+            values.pop("features")
+            connection.execute(tables().runs.insert(), values)
+            lines = [newest.graded_row(line, revision=1, position=n) for n, line in enumerate(record.graded)]
+            connection.execute(tables().graded.insert(), lines)
+    tables.cache_clear()
+
+    ledger = Ledger(url)
+
+    assert ledger.runs() == (record,)
+    newer = replace(record, scrimp_version="0.1.0", features={"layers": 30, "layout": "packed"})
+    newer = replace(newer, graded=(replace(record.graded[0], formula=1.9e9),))
+    ledger.save_run(newer)
+    assert ledger.runs() == (newer,)
+    raw = sqlite3.connect(tmp_path / "deep" / "ledger.db")
+    with closing(raw) as connection, pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute("UPDATE graded SET formula = 1.0")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _LABELS = {
     "peak_bytes": "memory",
+    "step_s": "step",
     "train_s": "training time",
     "total_s": "whole time",
     "cost_usd": "cost",

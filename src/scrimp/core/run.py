@@ -82,7 +82,9 @@ class LedgerEntry:
 class Graded:
     """One forecast against what was measured.
 
-    `quantity` carries its unit: peak_bytes, train_s, total_s, cost_usd, energy_kwh.
+    `quantity` carries its unit: peak_bytes, step_s, train_s, total_s, cost_usd, energy_kwh. `forecast` is what the plan
+    said; `formula` what the formulas alone said, before anything learnt from other runs was folded in (None in ledgers
+    that did not keep it). Calibration learns from `measured` over `formula`.
     """
 
     quantity: str
@@ -91,6 +93,7 @@ class Graded:
     high: float
     measured: float
     basis: str
+    formula: float | None = None
 
     @property
     def error_ratio(self) -> float:
@@ -105,7 +108,11 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A run as the ledger keeps it."""
+    """A run as the ledger keeps it.
+
+    `scrimp_version` is whose formulas foretold it, `features` what of its recipe, data and software they depend on:
+    with the graded lines they are a measured run that can still be learnt from when its folder is gone.
+    """
 
     run_id: str
     name: str
@@ -127,6 +134,8 @@ class RunRecord:
     eval_loss_before: float | None
     eval_loss_after: float | None
     graded: tuple[Graded, ...] = ()
+    scrimp_version: str = ""
+    features: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ def forecasts(plan: Plan, *, peak_kind: str = "rss") -> dict[str, Estimate[float
     whole = any(word in peak_kind.lower() for word in _WHOLE_PROCESS)
     found = {
         "peak_bytes": chosen.memory.device_bytes if whole else chosen.memory.peak_bytes,
+        "step_s": chosen.time.step_s,
         "train_s": chosen.time.train_s,
         "total_s": chosen.time.total_s,
     }
@@ -29,16 +30,24 @@ def forecasts(plan: Plan, *, peak_kind: str = "rss") -> dict[str, Estimate[float
 
 
 def grade(
-    plan: Plan, history: RunHistory, *, spent_usd: Decimal, energy_kwh: float | None = None
+    plan: Plan,
+    history: RunHistory,
+    *,
+    spent_usd: Decimal,
+    energy_kwh: float | None = None,
+    formulas: Plan | None = None,
 ) -> tuple[Graded, ...]:
     """One line for each quantity that was both forecast and measured.
 
     Time, money and energy of a run that did not finish say nothing about the forecast of the whole job, so only its
-    memory is graded. `energy_kwh` is a measured or billed figure; the run's own meter goes before it.
+    memory is graded. `energy_kwh` is a measured or billed figure; the run's own meter goes before it. `formulas` is the
+    plan as the formulas alone foretell it, without what was learnt from other runs: kept beside what the plan said.
     """
+    alone = {} if formulas is None else forecasts(formulas, peak_kind=history.peak_kind)
     measured: dict[str, float | None] = {"peak_bytes": history.peak_bytes}
     if history.state(process_ended=True) == "finished":
         measured |= {
+            "step_s": history.train_s / len(history.steps) if history.steps else None,
             "train_s": history.train_s,
             "total_s": history.total_s,
             "cost_usd": float(spent_usd),
@@ -52,6 +61,7 @@ def grade(
             high=forecast.high,
             measured=value,
             basis=forecast.basis,
+            formula=alone[quantity].value if quantity in alone else None,
         )
         for quantity, forecast in forecasts(plan, peak_kind=history.peak_kind).items()
         if (value := measured.get(quantity)) is not None

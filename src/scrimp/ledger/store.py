@@ -111,7 +111,8 @@ class Ledger:
         from sqlalchemy import insert
 
         for line in record.graded:
-            if not all(math.isfinite(number) for number in (line.forecast, line.low, line.high, line.measured)):
+            numbers = (line.forecast, line.low, line.high, line.measured, line.formula or 0.0)
+            if not all(map(math.isfinite, numbers)):
                 raise ValueError(f"{line.quantity}: a graded forecast must be of finite numbers, not {line}")
         with self._database.writing() as connection:
             added = insert(tables().runs).returning(tables().runs.c.revision)

@@ -1,5 +1,6 @@
 """The newest schema's tables, and rows to nouns and back. Exact: amounts and times are text."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +22,9 @@ ENTRY_COLUMNS = (
 RUN_COLUMNS = (
     "run_id", "name", "project", "state", "created_at", "ended_at", "folder", "model", "method", "device", "provider",
     "market", "attempts", "steps_done", "steps_planned", "forecast_usd", "eval_loss_before", "eval_loss_after",
+    "scrimp_version", "features",
 )  # fmt: skip
-GRADED_COLUMNS = ("quantity", "forecast", "low", "high", "measured", "basis")
+GRADED_COLUMNS = ("quantity", "forecast", "low", "high", "measured", "basis", "formula")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ def tables() -> Tables:
     from sqlalchemy import Column, Float, Integer, MetaData, Table, Text
 
     integers = {"attempt", "attempts", "steps_done", "steps_planned", "revision", "position"}
-    floats = {"eval_loss_before", "eval_loss_after", "forecast", "low", "high", "measured"}
+    floats = {"eval_loss_before", "eval_loss_after", "forecast", "low", "high", "measured", "formula"}
 
     def column(name: str, *, key: bool = False) -> "Column[Any]":
         kind = Integer if name in integers else Float if name in floats else Text
@@ -99,7 +101,8 @@ def entry_from(row: Mapping[Any, Any]) -> LedgerEntry:
 
 def run_row(record: RunRecord) -> dict[str, Any]:
     """A run as column values, without its spending and its graded lines."""
-    return _row(record, RUN_COLUMNS)
+    features = json.dumps(dict(record.features), sort_keys=True, allow_nan=False)
+    return {**_row(record, RUN_COLUMNS), "features": features}
 
 
 def run_from(row: Mapping[Any, Any], *, spent_usd: Decimal, graded: tuple[Graded, ...]) -> RunRecord:
@@ -108,6 +111,9 @@ def run_from(row: Mapping[Any, Any], *, spent_usd: Decimal, graded: tuple[Graded
     values["created_at"] = datetime.fromisoformat(values["created_at"])
     values["ended_at"] = datetime.fromisoformat(values["ended_at"]) if values["ended_at"] else None
     values["forecast_usd"] = Decimal(values["forecast_usd"]) if values["forecast_usd"] else None
+    # Rows of the first schema have neither.
+    values["scrimp_version"] = values["scrimp_version"] or ""
+    values["features"] = json.loads(values["features"] or "{}")
     return RunRecord(**values, spent_usd=spent_usd, graded=graded)
 
 

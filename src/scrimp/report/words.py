@@ -17,6 +17,7 @@ STATE_WORDS = {
 }
 QUANTITY_WORDS = {
     "peak_bytes": "memory at its peak",
+    "step_s": "time of a step",
     "train_s": "time in training steps",
     "total_s": "time of the whole job",
     "cost_usd": "money",
