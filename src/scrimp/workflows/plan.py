@@ -6,7 +6,7 @@ from datetime import UTC
 from pathlib import Path
 
 from scrimp import __version__
-from scrimp.catalog.carbon import grid_factor
+from scrimp.catalog.carbon import grid_factors
 from scrimp.catalog.devices import devices
 from scrimp.catalog.local import local_device, local_offer
 from scrimp.catalog.offers import offers
@@ -171,7 +171,7 @@ def market_facts(spec: JobSpec, *, world: World) -> MarketFacts:
         devices=devices(),
         today=world.now().date(),
         terms=provider_terms(),
-        grid=grid_factor,
+        grid=grid_factors,
         local_device=device,
         local_offers=() if own is None else (own,),
     )
