@@ -19,7 +19,7 @@ from grade_peers import print_peers
 from scrimp.calibrate.memory_grade import device_outcome, peak_outcome, verdict_figures
 from scrimp.calibrate.memory_rows import memory_rows
 from scrimp.calibrate.outcome import Outcome, error_figures
-from scrimp.calibrate.power_grade import power_outcomes
+from scrimp.calibrate.power_grade import power_lines, power_outcomes
 from scrimp.calibrate.process_grade import cpu_outcomes, process_outcome
 from scrimp.calibrate.process_rows import process_rows
 from scrimp.calibrate.table import Row, read_table
@@ -41,6 +41,7 @@ def main() -> None:
     recorded = json.loads(GRADES.read_text(encoding="utf-8")) if GRADES.exists() else {}
     print_grades(grades, recorded)
     print_peers()
+    print("", *power_lines(table("measured_power.csv")), sep="\n")
     if write:
         GRADES.write_text(json.dumps(grades, indent=2) + "\n", encoding="utf-8")
         for name, unit in (("memory", "GiB"), ("time", "tokens/s per GPU")):

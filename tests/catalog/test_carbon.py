@@ -2,20 +2,12 @@
 
 import pytest
 
-from scrimp.catalog.carbon import (
-    CONSUMPTION,
-    EGRID,
-    GENERATION,
-    OPERATIONAL,
-    WORLD,
-    WORLD_GCO2E_PER_KWH,
-    comparable,
-    grid_factor,
-    place_factor,
-)
+from scrimp.catalog.carbon import grid_factor, grid_factors, place_factor
+from scrimp.catalog.grid_tables import world, zones
 from scrimp.catalog.offers import offers
 from scrimp.catalog.table import read_rows, read_text
 from scrimp.core.errors import UnknownNameError
+from scrimp.core.market import GridMethod
 
 PLACES = sorted({(offer.provider, offer.region) for offer in offers()})
 
@@ -24,38 +16,48 @@ def _rows(name: str):
     return list(read_rows(read_text(name), where=name))
 
 
-def test_a_cloud_region_has_its_own_figure_and_its_own_pue():
+def _figures(provider: str, region: str):
+    return {factor.method: factor.carbon_gco2e_per_kwh for factor in grid_factors(provider, region)}
+
+
+def test_a_cloud_region_has_the_figure_of_its_grid_zone_and_its_own_pue():
     factor = grid_factor("aws", "us-east-1")
     assert (factor.carbon_gco2e_per_kwh, factor.pue_ratio, factor.year) == (396.25, 1.15, 2024)
-    assert factor.method == CONSUMPTION
+    assert (factor.method, factor.reach, factor.pue_reach) == (GridMethod.ZONE_CONSUMPTION, "region", "region")
     assert "us-east-1" in factor.place
+    assert "US-MIDA-PJM" in factor.place
 
 
-def test_google_rows_are_google_figures_and_not_comparable_with_the_others():
-    google, amazon = grid_factor("gcp", "us-east4"), grid_factor("aws", "us-east-1")
-    assert google.carbon_gco2e_per_kwh == 323.05
-    assert google.method == OPERATIONAL
-    assert not comparable(google, amazon)
-    assert comparable(amazon, grid_factor("azure", "eastus"))
+def test_one_grid_is_the_same_grid_at_every_provider_and_googles_own_figure_stands_beside_it():
+    amazon, google = _figures("aws", "us-east-1"), _figures("gcp", "us-east4")
+    assert amazon[GridMethod.ZONE_CONSUMPTION] == google[GridMethod.ZONE_CONSUMPTION] == 396.25
+    assert google[GridMethod.PROVIDER_OPERATIONAL] == 323.05
+    assert GridMethod.PROVIDER_OPERATIONAL not in amazon
     # The general column of this row carries another source's figure (396).
-    assert grid_factor("gcp", "us-east5").carbon_gco2e_per_kwh == 323.05
+    assert _figures("gcp", "us-east5")[GridMethod.PROVIDER_OPERATIONAL] == 323.05
 
 
-def test_a_region_without_a_figure_takes_its_state_then_its_country_and_keeps_its_pue():
+def test_no_figure_of_googles_own_count_passes_for_one_of_a_grid_zone():
+    own = {row.number("gcp_official_grid_2024") for row in _rows("grid_cloud_region.csv")} - {None}
+    assert own.isdisjoint({factor.carbon_gco2e_per_kwh for factor in zones().values()})
+
+
+def test_a_region_without_a_zone_figure_takes_its_state_then_its_country_and_keeps_its_pue():
     arizona = grid_factor("azure", "westus3")
-    assert (arizona.carbon_gco2e_per_kwh, arizona.pue_ratio, arizona.method) == (312.6, 1.18, EGRID)
+    assert (arizona.carbon_gco2e_per_kwh, arizona.pue_ratio) == (312.6, 1.18)
+    assert arizona.method == GridMethod.STATE_GENERATION
     assert "Arizona" in arizona.place
     malaysia = grid_factor("azure", "malaysiawest")
-    assert malaysia.method == GENERATION
-    assert malaysia.pue_ratio == 1.18  # the fleet's
+    assert (malaysia.method, malaysia.reach) == (GridMethod.COUNTRY_GENERATION, "country")
+    assert (malaysia.pue_ratio, malaysia.pue_reach) == (1.18, "fleet")
 
 
 def test_regions_that_the_source_has_wrong_are_corrected():
-    assert (
-        grid_factor("azure", "northeurope").carbon_gco2e_per_kwh == grid_factor("aws", "eu-west-1").carbon_gco2e_per_kwh
-    )
-    assert grid_factor("azure", "westus").carbon_gco2e_per_kwh == grid_factor("aws", "us-west-1").carbon_gco2e_per_kwh
-    assert grid_factor("azure", "westus2").carbon_gco2e_per_kwh == grid_factor("aws", "us-west-2").carbon_gco2e_per_kwh
+    for azure, amazon in (("northeurope", "eu-west-1"), ("westus", "us-west-1"), ("westus2", "us-west-2")):
+        assert _figures("azure", azure) == _figures("aws", amazon)
+    # The source lists several zones for these.
+    assert "grid zone SE" in grid_factor("aws", "eu-north-1").place
+    assert _figures("gcp", "europe-west1")[GridMethod.COUNTRY_GENERATION] == 138.107
 
 
 def test_marketplace_regions_name_a_place():
@@ -65,32 +67,53 @@ def test_marketplace_regions_name_a_place():
     assert grid_factor("vast", "US, NA").place == "United States"
     assert grid_factor("vast", "Sverdlovsk Oblast, RU, EU").place == "Russia"
     assert grid_factor("vast", "Georgia, US, NA").place == "Georgia, USA"
-    assert grid_factor("vast", "US, NA").pue_ratio == 1.56
+    assert (grid_factor("vast", "US, NA").pue_ratio, grid_factor("vast", "US, NA").pue_reach) == (1.56, "industry")
+
+
+def test_a_country_that_is_one_grid_zone_has_the_zones_figure_too():
+    assert _figures("vast", "Germany, DE, EU") == {
+        GridMethod.ZONE_CONSUMPTION: _figures("aws", "eu-central-1")[GridMethod.ZONE_CONSUMPTION],
+        GridMethod.COUNTRY_GENERATION: 380.95,
+    }
 
 
 @pytest.mark.parametrize(
     ("provider", "region"), [("runpod", "any"), ("nobody", "nowhere"), ("vast", "Atlantis, ZZ, EU")]
 )
 def test_an_unknown_place_is_the_world_average_with_the_industrys_pue(provider, region):
-    factor = grid_factor(provider, region)
-    assert (factor.carbon_gco2e_per_kwh, factor.year, factor.method) == (WORLD_GCO2E_PER_KWH, 2019, WORLD)
+    (factor,) = grid_factors(provider, region)
+    assert (factor.carbon_gco2e_per_kwh, factor.reach) == (world().carbon_gco2e_per_kwh, "world")
     assert factor.pue_ratio == 1.56
 
 
+def test_the_world_is_the_mean_of_its_countries_by_what_they_generate():
+    # Our World in Data gives 481 g/kWh for 2023.
+    assert world().carbon_gco2e_per_kwh == pytest.approx(481, abs=2)
+    assert world().method == GridMethod.COUNTRY_GENERATION
+
+
 def test_every_region_of_the_snapshot_but_any_has_a_place():
-    lost = [place for place in PLACES if place[1] != "any" and grid_factor(*place).method == WORLD]
+    lost = [place for place in PLACES if place[1] != "any" and grid_factor(*place).reach == "world"]
     assert lost == []
 
 
+def test_every_known_place_can_be_compared_in_one_way_of_counting():
+    known = [place for place in PLACES if grid_factor(*place).reach != "world"]
+    assert [place for place in known if GridMethod.COUNTRY_GENERATION not in _figures(*place)] == []
+
+
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: " ".join(place))
-def test_factors_are_plausible_and_say_source_and_year(place):
-    factor = grid_factor(*place)
-    assert 0 < factor.carbon_gco2e_per_kwh < 1000
-    assert 1.0 <= factor.pue_ratio <= 1.6
-    assert factor.year is not None
-    assert 2019 <= factor.year <= 2025
-    assert factor.source
-    assert "PUE" in factor.source
+def test_factors_are_plausible_and_say_method_source_and_year(place):
+    factors = grid_factors(*place)
+    assert len({factor.method for factor in factors}) == len(factors)
+    for factor in factors:
+        assert 0 < factor.carbon_gco2e_per_kwh < 1000
+        assert 1.0 <= factor.pue_ratio <= 1.6
+        assert factor.method.words
+        assert factor.year is not None
+        assert 2021 <= factor.year <= 2025
+        assert factor.source
+        assert "PUE" in factor.source
 
 
 @pytest.mark.parametrize(
@@ -132,9 +155,3 @@ def test_region_rows_have_a_figure_or_a_place_to_take_it_from():
         assert has_figure or row.text("iso3"), row.cells
         assert row.required("source")
         assert 1.0 <= (row.number("pue") or 1.1) <= 1.6
-
-
-def test_measured_nodes_draw_about_their_cards_power():
-    for row in _rows("energy_measured.csv"):
-        assert 0.8 <= row.required_number("per_gpu_all_in_over_tdp") <= 1.6
-        assert row.required("source")

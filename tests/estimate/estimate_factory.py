@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from scrimp.core.data import DataProfile, StepPlan
 from scrimp.core.job import MethodChoice
-from scrimp.core.market import Device, GridFactor, Offer, ProviderTerms
+from scrimp.core.market import Device, GridFactor, GridMethod, Offer, ProviderTerms
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
 from scrimp.core.units import GIB
@@ -130,7 +130,7 @@ GRID = GridFactor(
     carbon_gco2e_per_kwh=396.0,
     pue_ratio=1.15,
     year=2024,
-    method="location-based",
+    method=GridMethod.ZONE_CONSUMPTION,
     source="test",
 )
 

@@ -152,11 +152,9 @@ class FakeForecaster:
         total = Estimate(value=value, low=low, high=high, basis="test")
         return MoneyForecast(total_usd=total, parts=(MoneyPart(name="machine", amount_usd=value),))
 
-    def energy(self, time: TimeForecast, machine: Machine, offer: Offer) -> EnergyForecast:
+    def energy(self, time: TimeForecast, recipe, machine: Machine, offer: Offer) -> EnergyForecast:
         """A kilowatt a card."""
-        return EnergyForecast(
-            energy_kwh=exact(time.total_s.value / HOUR_S * machine.gpus, basis="test"), carbon_gco2e=None, grid="test"
-        )
+        return EnergyForecast(energy_kwh=exact(time.total_s.value / HOUR_S * machine.gpus, basis="test"))
 
 
 def _within(value: float) -> Estimate[float]:

@@ -6,13 +6,20 @@ from decimal import Decimal
 import pytest
 
 from scrimp.catalog.devices import devices
-from scrimp.core.market import GridFactor
+from scrimp.core.market import GridFactor, GridMethod
 from scrimp.core.units import GIB
 from scrimp.planner import forecasts
 from scrimp.planner.forecasts import RoomForecaster
 from scrimp.planner.recipes import Fit, method_choices, search_recipe
 
-GRID = GridFactor(place="here", carbon_gco2e_per_kwh=100.0, pue_ratio=1.5, year=2026, method="test", source="test")
+GRID = GridFactor(
+    place="here",
+    carbon_gco2e_per_kwh=100.0,
+    pue_ratio=1.5,
+    year=2026,
+    method=GridMethod.ZONE_CONSUMPTION,
+    source="test",
+)
 
 
 @pytest.fixture
@@ -25,7 +32,7 @@ def _setting(fakes, *, counted=True, model_is_here=True, gpus=1):
     basis = "counted with the model's tokenizer" if counted else "estimated"
     spec = fakes.spec(method="lora", market={"where": "any"})
     workload = fakes.workload(spec=spec, profile=replace(fakes.PROFILE, token_basis=basis))
-    facts = replace(fakes.facts(), devices=devices(), grid=lambda provider, region: GRID)
+    facts = replace(fakes.facts(), devices=devices(), grid=lambda provider, region: (GRID,))
     forecaster = RoomForecaster.of(workload, facts, model_is_here=model_is_here)
     machine = fakes.Machine(device=devices()["A100-SXM4-80GB"], gpus=gpus)
     (choice,) = method_choices(spec.method)
@@ -114,9 +121,9 @@ def test_carbon_is_that_of_the_place(fakes, setting):
     forecaster, fit = setting
     offer = fakes.offer("A100-SXM4-80GB", "2.00")
     time = forecaster.time(fit.recipe, fit.machine, offer)
-    energy = forecaster.energy(time, fit.machine, offer)
+    energy = forecaster.energy(time, fit.recipe, fit.machine, offer)
     assert energy.carbon_gco2e.value == pytest.approx(100 * energy.energy_kwh.value)
-    local = forecaster.energy(time, fit.machine, fakes.offer("A100-SXM4-80GB", "0.10", market="local"))
+    local = forecaster.energy(time, fit.recipe, fit.machine, fakes.offer("A100-SXM4-80GB", "0.10", market="local"))
     assert "spec" in local.grid
 
 

@@ -18,7 +18,7 @@ from scrimp.catalog.terms import parse_terms
 from scrimp.cli.plan import document, screen
 from scrimp.core.errors import ScrimpError
 from scrimp.core.job import LocalMachineSpec
-from scrimp.core.market import GridFactor
+from scrimp.core.market import GridFactor, GridMethod
 from scrimp.planner.question import MarketFacts
 from scrimp.workflows.plan import PlanRequest, plan_file
 from scrimp.workflows.world import World
@@ -35,10 +35,16 @@ def _text(name: str) -> str:
     return (GOLDEN / "catalogue" / name).read_text(encoding="utf-8")
 
 
-def _grid(provider: str, region: str) -> GridFactor:
-    return GridFactor(
-        place="frozen grid", carbon_gco2e_per_kwh=400.0, pue_ratio=1.2, year=2026, method="test", source="test"
+def _grid(provider: str, region: str) -> tuple[GridFactor, ...]:
+    frozen = GridFactor(
+        place="frozen grid",
+        carbon_gco2e_per_kwh=400.0,
+        pue_ratio=1.2,
+        year=2026,
+        method=GridMethod.ZONE_CONSUMPTION,
+        source="test",
     )
+    return (frozen,)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from decimal import Decimal
 from scrimp.core.data import DataProfile, StepPlan
 from scrimp.core.estimate import Estimate, exact, within
 from scrimp.core.forecast import (
+    CarbonForecast,
     EnergyForecast,
     MemoryForecast,
     MemoryPhase,
@@ -17,7 +18,7 @@ from scrimp.core.forecast import (
     TimePart,
 )
 from scrimp.core.job import DataSpec, JobSpec, LimitsSpec, MethodChoice
-from scrimp.core.market import Device, Offer
+from scrimp.core.market import Device, GridFactor, GridMethod, Offer
 from scrimp.core.model import ModelShape
 from scrimp.core.plan import Candidate, Plan, PlanPoint
 from scrimp.core.recipe import Recipe
@@ -81,8 +82,21 @@ def make_candidate():
         ),
         energy=EnergyForecast(
             energy_kwh=within(0.0025, low_ratio=0.6, high_ratio=1.5, basis="60 W x time"),
-            carbon_gco2e=exact(1.2, basis="grid"),
-            grid="world average 2019, IEA",
+            carbon=(
+                CarbonForecast(
+                    mass_gco2e=exact(1.2, basis="grid"),
+                    grid=GridFactor(
+                        place="this machine",
+                        carbon_gco2e_per_kwh=475.0,
+                        pue_ratio=1.0,
+                        year=None,
+                        method=GridMethod.STATED,
+                        source="local.grid of the spec",
+                        reach="stated",
+                        pue_reach="none",
+                    ),
+                ),
+            ),
         ),
     )
 

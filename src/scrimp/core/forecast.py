@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Literal
 
 from scrimp.core.estimate import Estimate
+from scrimp.core.market import GridFactor, GridMethod
 
 PhaseName = Literal["load", "forward_backward", "optimizer_step", "evaluation", "save"]
 
@@ -101,9 +102,70 @@ class MoneyForecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarbonForecast:
+    """CO2e of one job, counted in one way. It is compared with and added to what was counted in the same way alone."""
+
+    mass_gco2e: Estimate[float]
+    grid: GridFactor
+
+    @property
+    def method(self) -> GridMethod:
+        """How it was counted."""
+        return self.grid.method
+
+    @property
+    def words(self) -> str:
+        """`aws us-east-1, 2024: 396 g/kWh, consumption of ...`."""
+        year = f", {self.grid.year}" if self.grid.year else ""
+        return f"{self.grid.place}{year}: {self.grid.carbon_gco2e_per_kwh:.3g} g/kWh, {self.method.words}"
+
+    def is_lighter_than(self, other: "CarbonForecast") -> bool:
+        """Whether this job emits less.
+
+        Raises:
+            ValueError: the two were counted in different ways.
+        """
+        _refuse_mixed(self, other, doing="compared with")
+        return self.mass_gco2e.value < other.mass_gco2e.value
+
+    def plus(self, other: "CarbonForecast") -> Estimate[float]:
+        """Both together.
+
+        Raises:
+            ValueError: the two were counted in different ways.
+        """
+        _refuse_mixed(self, other, doing="added to")
+        return self.mass_gco2e.plus(other.mass_gco2e)
+
+
+def _refuse_mixed(first: CarbonForecast, second: CarbonForecast, *, doing: str) -> None:
+    if first.method != second.method:
+        raise ValueError(f"CO2e by {first.method.words} cannot be {doing} CO2e by {second.method.words}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyForecast:
-    """Electricity at the wall (PUE included) and its carbon; `grid` names place, year and method."""
+    """Electricity of the whole job and its carbon.
+
+    `energy_kwh` is at the wall, the building's share (PUE) included. `gpu_kwh` is of the cards alone and without the
+    building: what their own counters will show; None where there is no card. `carbon` holds one figure for each way
+    of counting, the one nearest to the machine first; empty when no figure is known: unknown, not zero.
+    """
 
     energy_kwh: Estimate[float]
-    carbon_gco2e: Estimate[float] | None
-    grid: str
+    carbon: tuple[CarbonForecast, ...] = ()
+    gpu_kwh: Estimate[float] | None = None
+
+    @property
+    def carbon_gco2e(self) -> Estimate[float] | None:
+        """CO2e by the figure nearest to the machine."""
+        return self.carbon[0].mass_gco2e if self.carbon else None
+
+    @property
+    def grid(self) -> str:
+        """Place, year and method of that figure."""
+        return self.carbon[0].words if self.carbon else "unknown"
+
+    def counted_by(self, method: GridMethod) -> CarbonForecast | None:
+        """CO2e counted in that way; None where the place has no such figure."""
+        return next((found for found in self.carbon if found.method == method), None)

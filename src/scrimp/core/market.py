@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from enum import StrEnum
 from typing import Literal
 
 from scrimp.core.job import Tier
@@ -93,13 +94,54 @@ class ProviderTerms:
     checked: date | None
 
 
+class GridMethod(StrEnum):
+    """How the carbon of a kWh was counted. Figures of two methods are never compared and never added up.
+
+    All are location-based (the grid's own mix; no certificates, no contracts) but `stated`.
+    """
+
+    ZONE_CONSUMPTION = "zone_consumption"
+    PROVIDER_OPERATIONAL = "provider_operational"
+    COUNTRY_GENERATION = "country_generation"
+    STATE_GENERATION = "state_generation"
+    GENERATION_CO2 = "generation_co2"
+    ZONE_GENERATION = "zone_generation"
+    MIX_DERIVED = "mix_derived"
+    STATED = "stated"
+
+    @property
+    def words(self) -> str:
+        """What is counted, and by whom."""
+        return _METHOD_WORDS[self]
+
+
+_METHOD_WORDS = {
+    GridMethod.ZONE_CONSUMPTION: "consumption of the grid zone, life cycle (Electricity Maps)",
+    GridMethod.PROVIDER_OPERATIONAL: "the provider's own figure for the grid, operational (Google)",
+    GridMethod.COUNTRY_GENERATION: "generation of the country, life cycle (Ember / Our World in Data)",
+    GridMethod.STATE_GENERATION: "generation of the state, stacks alone (EPA eGRID)",
+    GridMethod.GENERATION_CO2: "generation of the province, CO2 alone (MEE/NBS)",
+    GridMethod.ZONE_GENERATION: "generation of the bidding zone times source factors (ENTSO-E, codecarbon)",
+    GridMethod.MIX_DERIVED: "generation mix of the province times source factors, derived (codecarbon)",
+    GridMethod.STATED: "as the spec states it",
+}
+GridReach = Literal["region", "country", "world", "stated"]
+PueReach = Literal["region", "fleet", "industry", "none"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridFactor:
-    """Carbon intensity of electricity at one place. `method` must match before two are compared."""
+    """Carbon intensity of electricity at one place, counted in one way, and what the building adds.
+
+    `reach` is how near the figure is to the machine: its own region or state, its country, the world. `pue_reach`
+    likewise: the region's PUE, the provider's fleet, the industry; none where no building counts.
+    """
 
     place: str
     carbon_gco2e_per_kwh: float
     pue_ratio: float
     year: int | None
-    method: str
+    method: GridMethod
     source: str
+    reach: GridReach = "region"
+    pue_reach: PueReach = "region"

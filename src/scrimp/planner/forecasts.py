@@ -8,7 +8,9 @@ from scrimp.core.forecast import EnergyForecast, MemoryForecast, MoneyForecast, 
 from scrimp.core.market import Offer
 from scrimp.core.recipe import Recipe
 from scrimp.core.units import GB
-from scrimp.estimate.energy import forecast_energy
+from scrimp.estimate.energy.forecast import forecast_energy
+from scrimp.estimate.energy.load import load_of
+from scrimp.estimate.energy.power import Load
 from scrimp.estimate.memory.forecast import forecast_memory
 from scrimp.estimate.money import Storage, forecast_money
 from scrimp.estimate.time.forecast import forecast_time
@@ -41,6 +43,7 @@ class RoomForecaster:
     _memory: dict[object, MemoryForecast] = field(default_factory=dict[object, MemoryForecast])
     _time: dict[object, TimeForecast] = field(default_factory=dict[object, TimeForecast])
     _storage: dict[object, Storage] = field(default_factory=dict[object, Storage])
+    _load: dict[object, Load] = field(default_factory=dict[object, Load])
 
     @classmethod
     def of(
@@ -88,15 +91,16 @@ class RoomForecaster:
             local=self.workload.spec.local if offer.market == "local" else None,
         )
 
-    def energy(self, time: TimeForecast, machine: Machine, offer: Offer) -> EnergyForecast:
+    def energy(self, time: TimeForecast, recipe: Recipe, machine: Machine, offer: Offer) -> EnergyForecast:
         """Electricity and carbon at the offer's place."""
         is_local = offer.market == "local"
-        grid = None if is_local or self.facts.grid is None else self.facts.grid(offer.provider, offer.region)
+        grids = () if is_local or self.facts.grid is None else self.facts.grid(offer.provider, offer.region)
         return forecast_energy(
             time,
             machine.device,
             gpus=machine.gpus,
-            grid=grid,
+            load=self._loaded(recipe, machine, time.tokens_per_s.value),
+            grids=grids,
             local=self.workload.spec.local if is_local else None,
         )
 
@@ -108,6 +112,14 @@ class RoomForecaster:
             )
             self._time[key] = found if self.workload.counted else _with_estimated_tokens(found)
         return self._time[key]
+
+    def _loaded(self, recipe: Recipe, machine: Machine, tokens_per_s: float) -> Load:
+        key = (_key(recipe), machine)
+        if key not in self._load:
+            self._load[key] = load_of(
+                self.workload.shape, recipe, machine.device, gpus=machine.gpus, tokens_per_s=tokens_per_s
+            )
+        return self._load[key]
 
     def _site(self, offer: Offer) -> Site:
         if offer.market == "local":

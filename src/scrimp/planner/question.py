@@ -51,7 +51,8 @@ def machine_of(candidate: Candidate) -> Machine:
 class MarketFacts:
     """All machines that may be considered.
 
-    `terms` are those of providers by name, `grid` gives carbon and overhead of (provider, region). `local_offers` are
+    `terms` are those of providers by name, `grid` gives carbon and overhead of (provider, region) in every way
+    of counting, the nearest figure first. `local_offers` are
     the ways to use the machine that asks (one card of it, all of them), made of `local_device`.
     """
 
@@ -59,7 +60,7 @@ class MarketFacts:
     devices: Mapping[str, Device]
     today: date
     terms: Mapping[str, ProviderTerms] = field(default_factory=dict[str, ProviderTerms])
-    grid: Callable[[str, str], GridFactor] | None = None
+    grid: Callable[[str, str], tuple[GridFactor, ...]] | None = None
     local_device: Device | None = None
     local_offers: tuple[Offer, ...] = ()
 
@@ -83,6 +84,6 @@ class Forecaster(Protocol):
         """The bill, None when the price is unknown."""
         ...
 
-    def energy(self, time: TimeForecast, machine: Machine, offer: Offer) -> EnergyForecast:
+    def energy(self, time: TimeForecast, recipe: Recipe, machine: Machine, offer: Offer) -> EnergyForecast:
         """Electricity and carbon of the whole job at the offer's place."""
         ...

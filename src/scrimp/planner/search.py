@@ -81,7 +81,7 @@ def _candidate(fit: Fit, offer: Offer, forecaster: Forecaster) -> Candidate | No
         memory=fit.memory,
         time=time,
         money=money,
-        energy=forecaster.energy(time, fit.machine, offer),
+        energy=forecaster.energy(time, fit.recipe, fit.machine, offer),
     )
 
 
