@@ -27,6 +27,8 @@ FEWEST_RUNS = 3
 RUNS_STRENGTH, ABOVE_STRENGTH = 1.0, 4.0
 # The forecast's own interval weighs as much as that many runs.
 _PRIOR_RUNS = 4
+# Half a percent of error.
+_WORTH_IT = 0.005
 _Z90 = NormalDist().inv_cdf(0.9)
 _MAD_TO_SIGMA = 1 / NormalDist().inv_cdf(0.75)
 _DEPTH = 3
@@ -82,8 +84,8 @@ class Judged:
 
     @property
     def helps(self) -> bool:
-        """Whether the correction made the error smaller, and so is used."""
-        return self.after is not None and self.after < self.before
+        """Whether the correction made the error smaller by more than nothing worth a changed plan, and so is used."""
+        return self.after is not None and self.before - self.after > _WORTH_IT
 
 
 def learn(runs: Iterable[OwnRun]) -> tuple[tuple[Correction, ...], tuple[Judged, ...]]:

@@ -20,6 +20,11 @@ def data_home(env: Mapping[str, str]) -> Path:
     return (Path(base) if base else home(env) / ".local" / "share") / "scrimp"
 
 
+def calibration_path(env: Mapping[str, str]) -> Path:
+    """What this user's own runs taught about their hardware, beside the ledger's usual place."""
+    return data_home(env) / "calibration.json"
+
+
 def ledger_url(env: Mapping[str, str]) -> str:
     """$SCRIMP_LEDGER (any SQLAlchemy URL), else a SQLite file in the data home."""
     return env.get("SCRIMP_LEDGER") or f"sqlite:///{data_home(env) / 'ledger.db'}"

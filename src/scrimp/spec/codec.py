@@ -69,4 +69,6 @@ def load_json(kind: type[T], text: str | bytes, *, where: str) -> T:
 
 
 def _writer(kind: type[object]) -> str:
+    if kind.__name__ == "Corrections":
+        return "calibrate"
     return "run" if kind.__name__ in {"ResolvedJob", "RunEvent", "RunRecord"} else "plan"

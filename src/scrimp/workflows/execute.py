@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
+from scrimp import __version__
 from scrimp.core.errors import BudgetError, InterruptedRunError, ResourceError, ScrimpError, error_from
 from scrimp.core.plan import Plan
 from scrimp.core.recipe import ResolvedJob
@@ -23,6 +24,7 @@ from scrimp.ledger.history import RunHistory, history_of
 from scrimp.ledger.queries import EntryQuery
 from scrimp.ledger.store import Ledger
 from scrimp.spec.events import EVENTS_FILE, read_events
+from scrimp.workflows.formulas import ENERGY_METERED, features_of, formula_plan, software_versions
 from scrimp.workflows.report import write_run_report
 from scrimp.workflows.world import World
 
@@ -94,7 +96,13 @@ def settle(run: OpenRun, *, ledger: Ledger, world: World) -> RunSummary:
         _record(run, history, state=history.state(process_ended=True)),
         ended_at=history.ended_at,
         spent_usd=spent_usd,
-        graded=grade(run.plan, history, spent_usd=spent_usd, energy_kwh=billed_kwh(entries)),
+        graded=grade(
+            run.plan,
+            history,
+            spent_usd=spent_usd,
+            energy_kwh=billed_kwh(entries),
+            formulas=_formulas(run.plan, world=world),
+        ),
     )
     ledger.save_run(record)
     report = write_run_report(run.folder, run.plan, record, entries)
@@ -131,7 +139,22 @@ def _record(run: OpenRun, history: RunHistory, *, state: RunState) -> RunRecord:
         forecast_usd=chosen.money.total_usd.value if chosen.money is not None else None,
         eval_loss_before=history.loss_before,
         eval_loss_after=history.loss_after,
+        scrimp_version=__version__,
+        features={
+            **features_of(run.plan),
+            **software_versions(),
+            ENERGY_METERED: history.energy_kwh is not None,
+        },
     )
+
+
+def _formulas(plan: Plan, *, world: World) -> Plan | None:
+    """The plan by the formulas alone; a plan that was edited beyond what they know is graded without them."""
+    try:
+        return formula_plan(plan)
+    except (ScrimpError, ValueError) as error:
+        world.note(f"the run is recorded without what the formulas alone would have said: {error}")
+        return None
 
 
 def _ending(summary: RunSummary, outcome: Outcome, run: OpenRun) -> ScrimpError:

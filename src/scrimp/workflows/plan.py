@@ -23,19 +23,19 @@ from scrimp.data.tokenizer import ChatTokenizer
 from scrimp.models.prepare import tokenizer_folder
 from scrimp.models.resolve import resolve
 from scrimp.planner.choose import choose
+from scrimp.planner.corrected import with_corrections
 from scrimp.planner.forecasts import RoomForecaster
 from scrimp.planner.order import cost_usd, duration_s
 from scrimp.planner.question import MarketFacts, Workload, machine_of
 from scrimp.planner.remedies import no_plan_error
 from scrimp.spec.read import load_yaml, read_spec
 from scrimp.spec.write import dump_yaml
+from scrimp.workflows.corrections import read_corrections
+from scrimp.workflows.sampling import sampled_tokens
 from scrimp.workflows.world import World
 
 # Plotting needs the front and the neighbourhood of the best, not a thousand points.
 _MOST_POINTS = 40
-# What the trainer shows before and after: so many tokens an answer at most, and so many prompts when none are given.
-_ANSWER_TOKENS = 64
-_DEFAULT_PROMPTS = 2
 _PLAN_HEAD = """\
 # A plan that scrimp made. `scrimp run` executes exactly this; edit `chosen: recipe:` to change how it trains.
 """
@@ -79,6 +79,8 @@ def plan_file(request: PlanRequest, *, world: World, facts: MarketFacts | None =
 def plan(spec: JobSpec, *, world: World, facts: MarketFacts | None = None) -> PlanSet:
     """All plans for a job, the best first. `facts` replaces the shipped catalogue and this machine.
 
+    What `scrimp calibrate` learnt from this user's runs corrects the forecasts of the hardware that they ran on.
+
     Raises:
         SpecError, DataError, UnknownNameError, NetworkError: the spec, the data, a name, the model.
         NoPlanError: nothing fits, or nothing meets the limits; says what would help and what it would cost.
@@ -86,14 +88,13 @@ def plan(spec: JobSpec, *, world: World, facts: MarketFacts | None = None) -> Pl
     source = resolve(spec.model, env=world.env)
     workload = count(spec, source, world=world)
     facts = facts or market_facts(spec, world=world)
-    prompts = len(spec.sample_prompts) or min(_DEFAULT_PROMPTS, workload.profile.eval_rows)
-    forecaster = RoomForecaster.of(
+    formulas = RoomForecaster.of(
         workload,
         facts,
         model_is_here=source.folder is not None or source.kind == "bundled",
-        sampled_tokens=2 * prompts * _ANSWER_TOKENS,
+        sampled_tokens=sampled_tokens(spec, workload.profile),
     )
-    plans = choose(workload, facts, forecaster)
+    plans = choose(workload, facts, with_corrections(formulas, read_corrections(world)))
     if not plans.candidates:
         raise no_plan_error(plans)
     return plans
