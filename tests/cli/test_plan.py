@@ -93,6 +93,27 @@ def test_json_is_one_document_that_reads_back_as_a_plan_set(scrimp):
     assert {item.kind for item in plans.rejected} >= {"memory", "price_unknown", "dominated"}
 
 
+def test_co2_is_compared_in_one_way_of_counting_and_says_which(scrimp):
+    providers = "market.providers=[aws,gcp,runpod]"
+    _, out, _ = scrimp("job.yaml", providers)
+    text = " ".join(out.split())
+    assert "CO2e compared by" in text
+    assert "≠ not to be compared" in text
+    _, out, _ = scrimp("job.yaml", providers, "--json", "--all")
+    values = json.loads(out)
+    comparison = values["carbon_comparison"]
+    # runpod's places are not known: world average, beside the others and not among them.
+    assert comparison["apart"] == sum(item["offer"]["provider"] == "runpod" for item in values["candidates"])
+    assert comparison["compared"] == len(values["candidates"]) - comparison["apart"]
+    figures = {
+        rank: figure["mass_gco2e"]["value"]
+        for rank, item in enumerate(values["candidates"], start=1)
+        for figure in item["energy"]["carbon"]
+        if figure["grid"]["method"] == comparison["method"] and figure["grid"]["reach"] != "world"
+    }
+    assert min(figures, key=figures.get) == comparison["least"]
+
+
 def test_a_plan_file_reads_back_as_the_picked_plan(scrimp, tmp_path):
     code, out, _ = scrimp("job.yaml", "--pick", "3", "-o", "plans/third.yaml", "--json")
     assert code == 0

@@ -119,7 +119,8 @@ def test_what_dominates_is_named_with_its_size(plans):
     assert "weights 13.5 GiB" in words["memory"]
     assert words["time"].index("steps") < words["time"].index("start")
     assert words["cost"].count("$") == 2
-    assert "CO2e unknown" in words["energy"]
+    assert "at the wall" in words["energy"]
+    assert "CO2e unknown" in words["carbon"]
 
 
 def test_job_and_data_lines_carry_steps_and_drops(fakes, plans):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from scrimp.planner.carbon import CarbonComparison
     from scrimp.planner.explain import PlanRow
     from scrimp.workflows.plan import Planned
 
@@ -66,12 +67,14 @@ def document(planned: "Planned", *, top: int | None) -> dict[str, Any]:
     """The whole answer as plain JSON values: the plan set, `top` of its candidates, and what was written."""
     from dataclasses import replace
 
+    from scrimp.planner.carbon import compare_carbon
     from scrimp.spec.codec import dump
 
     plans = planned.plans
     shown = replace(plans, candidates=plans.candidates[:top])
     return {
         **dump(shown),
+        "carbon_comparison": dump(compare_carbon(plans.candidates)),
         "candidates_found": len(plans.candidates),
         "picked": planned.rank,
         "written": None if planned.written is None else str(planned.written),
@@ -81,21 +84,27 @@ def document(planned: "Planned", *, top: int | None) -> dict[str, Any]:
 def screen(planned: "Planned", *, today: date, width: int, top: int | None) -> "list[RenderableType]":
     """Everything for people, the answer first. `top` None shows all plans and every class of the rejected."""
     from scrimp.planner import explain
+    from scrimp.planner.carbon import compare_carbon, comparison_words
 
     plans = planned.plans
+    carbon = compare_carbon(plans.candidates)
     return [
         *_verdict(planned, today),
         "",
         _fields(("job", explain.job_words(plans)), ("data", explain.data_words(plans))),
         "",
-        *_plan_table(plans, today=today, width=width, top=top),
+        *_plan_table(plans, carbon, today=today, width=width, top=top),
         *_plot(plans, width=width),
         "",
         _line(f"Plan {planned.rank} in detail", style="bold"),
         _fields(("recipe", explain.recipe_words(planned.chosen)), *explain.dominant_words(planned.chosen)),
         *_rejected(plans, every=top is None),
         "",
-        _fields(("prices", explain.price_words(plans, today)), *_next(planned)),
+        _fields(
+            *([("CO2e", comparison_words(carbon, plans.candidates))] if len(plans.candidates) > 1 else []),
+            ("prices", explain.price_words(plans, today)),
+            *_next(planned),
+        ),
     ]
 
 
@@ -117,8 +126,11 @@ def _verdict(planned: "Planned", today: date) -> "list[RenderableType]":
     return [*lines]
 
 
-def _plan_table(plans: PlanSet, *, today: date, width: int, top: int | None) -> "list[RenderableType]":
+def _plan_table(
+    plans: PlanSet, carbon: "CarbonComparison", *, today: date, width: int, top: int | None
+) -> "list[RenderableType]":
     """The best plans and the front, by rank, and a line that reads the marks."""
+    from scrimp.planner.carbon import APART
     from scrimp.planner.explain import plan_row
     from scrimp.planner.order import is_tight
 
@@ -128,11 +140,15 @@ def _plan_table(plans: PlanSet, *, today: date, width: int, top: int | None) -> 
         for rank, item in enumerate(plans.candidates, start=1)
         if top is None or rank <= top or id(item) in front
     ]
-    rows = [plan_row(item, rank=rank, on_front=id(item) in front, today=today) for rank, item in shown]
+    rows = [
+        plan_row(item, rank=rank, on_front=id(item) in front, today=today, counted_by=carbon.method)
+        for rank, item in shown
+    ]
     hidden = len(plans.candidates) - len(shown)
     legend = [
         "* on the front: nothing else is both cheaper and faster",
         *(["? may not fit"] if any(is_tight(item) for _, item in shown) else []),
+        *([f"{APART} not to be compared"] if any(row.carbon.endswith(APART) for row in rows) else []),
         "ranges hold 8 times in 10",
         *([f"{hidden:,} more with --all"] if hidden else []),
     ]

@@ -11,7 +11,9 @@ from typing import TypeVar
 
 from scrimp.catalog.offers import ATTRIBUTION, price_age_days
 from scrimp.core.estimate import Estimate
+from scrimp.core.forecast import EnergyForecast
 from scrimp.core.job import LimitsSpec
+from scrimp.core.market import GridMethod
 from scrimp.core.plan import Candidate, PlanSet, Rejected, RejectionKind
 from scrimp.core.units import (
     format_bytes,
@@ -22,6 +24,7 @@ from scrimp.core.units import (
     format_energy,
     format_usd,
 )
+from scrimp.planner.carbon import carbon_cell
 from scrimp.planner.limits import chance_over
 from scrimp.planner.market import is_stale
 from scrimp.planner.order import cost_usd, duration_s, is_tight
@@ -87,11 +90,12 @@ class RejectedRow:
     words: str
 
 
-def plan_row(candidate: Candidate, *, rank: int, on_front: bool, today: date) -> PlanRow:
-    """The cells of one candidate."""
+def plan_row(
+    candidate: Candidate, *, rank: int, on_front: bool, today: date, counted_by: GridMethod | None = None
+) -> PlanRow:
+    """The cells of one candidate; `counted_by` is the way of counting CO2e that the rows are compared in."""
     offer, total = candidate.offer, candidate.time.total_s
     money = candidate.money
-    carbon = candidate.energy.carbon_gco2e
     return PlanRow(
         rank=rank,
         on_front=on_front,
@@ -108,7 +112,7 @@ def plan_row(candidate: Candidate, *, rank: int, on_front: bool, today: date) ->
         cost="unknown" if money is None else format_usd(money.total_usd.value),
         cost_range="" if money is None else usd_range(money.total_usd),
         energy=format_energy(candidate.energy.energy_kwh.value),
-        carbon="unknown" if carbon is None else format_co2(carbon.value),
+        carbon=carbon_cell(candidate, counted_by),
         price_age=price_age_words(candidate, today),
     )
 
@@ -186,7 +190,7 @@ def data_words(plans: PlanSet) -> str:
 
 
 def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
-    """(heading, words) of memory, time, cost and energy: the figure, its largest parts first, its basis."""
+    """(heading, words) of memory, time, cost, energy and carbon: the figure, its largest parts first, its basis."""
     memory, time, money, energy = candidate.memory, candidate.time, candidate.money, candidate.energy
     phase = memory.peak_phase
     memory_parts = [(term.name, term.size_bytes) for term in phase.terms]
@@ -208,8 +212,10 @@ def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
         lines.append(
             ("cost", f"{format_usd(money.total_usd.value)}: {_parts(parts, format_usd)}; {money.total_usd.basis}")
         )
-    carbon = "CO2e unknown" if energy.carbon_gco2e is None else f"{format_co2(energy.carbon_gco2e.value)} CO2e"
-    lines.append(("energy", f"{format_energy(energy.energy_kwh.value)}, {carbon} ({energy.grid})"))
+    kwh = energy.energy_kwh
+    spread = f"{format_energy(kwh.low)} to {format_energy(kwh.high)}"
+    lines.append(("energy", f"{format_energy(kwh.value)} ({spread}){_pue_words(candidate)}; {kwh.basis}"))
+    lines.append(("carbon", "; ".join(_carbon_words(energy)) or "CO2e unknown: no figure for this grid"))
     return tuple(lines)
 
 
@@ -282,6 +288,23 @@ def duration_range(forecast: Estimate[float]) -> str:
 def usd_range(forecast: Estimate[Decimal]) -> str:
     """`0.28-0.61`."""
     return f"{format_usd(forecast.low)}-{format_usd(forecast.high)}".replace("$", "")
+
+
+def _carbon_words(energy: EnergyForecast) -> list[str]:
+    """`1.5 kg CO2e (1.1 kg to 2.0 kg) at aws us-east-1 ...`, and the figures counted in other ways, told apart."""
+    return [
+        f"{'' if index == 0 else 'counted otherwise: '}{format_co2(item.mass_gco2e.value)} CO2e "
+        f"({format_co2(item.mass_gco2e.low)} to {format_co2(item.mass_gco2e.high)}) at {item.words}"
+        for index, item in enumerate(energy.carbon)
+    ]
+
+
+def _pue_words(candidate: Candidate) -> str:
+    carbon = candidate.energy.carbon
+    if not carbon or carbon[0].grid.pue_reach == "none":
+        return " at the wall"
+    grid = carbon[0].grid
+    return f" with the building, PUE {grid.pue_ratio:.2f} of the {grid.pue_reach}"
 
 
 def _grouped(classes: Iterable[Rejected]) -> list[list[Rejected]]:

@@ -71,7 +71,9 @@ def forecast_energy(
     pue, pue_ratios = (grids[0].pue_ratio, CONSTANTS.pue[grids[0].pue_reach]) if grids else (1.0, (1.0, 1.0))
     node_ratios = (_ratio(low, joules), _ratio(high, joules))
     span = (_ratio(time.total_s.low, time.total_s.value), _ratio(time.total_s.high, time.total_s.value))
-    basis = "; ".join(dict.fromkeys(node.basis for _, node in _longest_first(states))) or "no time, no energy"
+    ordered = [node for _, node in _largest_first(states)]
+    draws = ", ".join(dict.fromkeys(node.draw for node in ordered))
+    basis = "; ".join(dict.fromkeys([draws, *(node.basis for node in ordered)]))
     energy = _within(joules / JOULES_PER_KWH * pue, (span, node_ratios, pue_ratios), basis=basis)
     return EnergyForecast(
         energy_kwh=energy,
@@ -91,8 +93,8 @@ def combined(ratios: Iterable[Ratios]) -> Ratios:
 def _state(part: str, device: Device, gpus: int, load: Load, local: LocalMachineSpec | None) -> NodePower:
     """What the machine draws during that part of the job."""
     if local is not None and device.kind == "cpu":
-        words = "the spec's power of this machine x time"
-        return NodePower(power_w=local.power_w, card_w=None, low=1.0, high=1.0, basis=words)
+        draw, basis = f"{local.power_w:g} W", "the spec's power of this machine x time"
+        return NodePower(power_w=local.power_w, card_w=None, low=1.0, high=1.0, draw=draw, basis=basis)
     if part in _AS_TRAINING:
         return node_power(device, gpus=gpus, load=load)
     return node_power(device, gpus=gpus, load="launch" if part == _SAMPLING and device.kind == "gpu" else "idle")
@@ -134,7 +136,7 @@ def _within(value: float, ratios: tuple[Ratios, ...], *, basis: str) -> Estimate
     return Estimate(value=value, low=value * low, high=value * high, basis=basis)
 
 
-def _longest_first(states: list[tuple[float, NodePower]]) -> list[tuple[float, NodePower]]:
+def _largest_first(states: list[tuple[float, NodePower]]) -> list[tuple[float, NodePower]]:
     return sorted((state for state in states if state[0] > 0), key=lambda state: -state[0] * state[1].power_w)
 
 

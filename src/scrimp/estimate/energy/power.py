@@ -25,6 +25,14 @@ MEASURED_CLASSES = frozenset({"dc_hopper", "dc_blackwell"})
 MEASURED_CARDS = 8
 
 
+_LOAD_WORDS: Mapping[Load, str] = {
+    "compute": "computing",
+    "communication": "cards waiting for each other",
+    "launch": "kernels waiting to start",
+    "idle": "idle",
+}
+
+
 def _server() -> dict[Load, float]:
     return {"compute": 1.22, "communication": 1.10, "launch": 0.85, "idle": 0.40}
 
@@ -80,13 +88,15 @@ CONSTANTS = PowerConstants()
 class NodePower:
     """Draw of the whole machine at the wall, before the building's overhead; `low` and `high` are ratios of it.
 
-    `card_w` is what the cards alone draw of it; None on a machine without any.
+    `card_w` is what the cards alone draw of it; None on a machine without any. `draw` says in words how the value came
+    about, `basis` what the interval stands on.
     """
 
     power_w: float
     card_w: float | None
     low: float
     high: float
+    draw: str
     basis: str
 
 
@@ -104,7 +114,8 @@ def node_power(device: Device, *, gpus: int, load: Load, constants: PowerConstan
         card_w=constants.card[load] * cards_w if on_cards else None,
         low=low,
         high=high,
-        basis=f"{ratio:.2f} x rated power, {basis}",
+        draw=f"{ratio:.2f} x rated power ({_LOAD_WORDS[load]})",
+        basis=basis,
     )
 
 
