@@ -62,10 +62,23 @@ def test_layout_and_loss_code_do_not_matter(make_job, train_job, changes):
     assert _furthest(usual, other) < 2e-5
 
 
-@pytest.mark.parametrize("method", [NO_DROPOUT, FULL], ids=["lora", "full"])
-def test_gradient_checkpointing_changes_nothing(make_job, train_job, method):
-    usual, losses, _ = _trained(make_job, train_job, folder="usual", method=method)
-    other, other_losses, _ = _trained(make_job, train_job, folder="other", method=method, checkpointing="full")
+@pytest.mark.parametrize("checkpointing", ["selective", "full"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": NO_DROPOUT},
+        {"method": MethodChoice(name="lora", options={"rank": 4, "alpha": 8, "dropout": 0.1})},
+        {"method": NO_DROPOUT, "weight_dtype": "bf16", "compute_dtype": "bf16"},
+        {"method": FULL},
+        {"method": FULL, "compute_dtype": "bf16"},
+    ],
+    ids=["lora", "dropout", "lora-bf16", "full", "full-autocast"],
+)
+def test_checkpointing_changes_nothing(make_job, train_job, changes, checkpointing):
+    usual, losses, _ = _trained(make_job, train_job, folder="usual", epochs=0.5, **changes)
+    other, other_losses, _ = _trained(
+        make_job, train_job, folder="other", epochs=0.5, checkpointing=checkpointing, **changes
+    )
     assert losses == other_losses
     assert _furthest(usual, other) == 0.0
 

@@ -88,6 +88,27 @@ def test_interrupted_after_any_step_it_ends_with_the_same_bytes(
     assert result_bytes(job) == uninterrupted[0]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"checkpointing": "selective"},
+        # The tied embedding and the feed-forward matrices are large enough for 8-bit states, norms are not.
+        pytest.param(
+            {"optimizer": "adamw_8bit", "method": MethodChoice(name="full"), "learning_rate": 1e-4},
+            marks=pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs the quant extra"),
+        ),
+    ],
+    ids=["selective", "adamw_8bit"],
+)
+def test_every_kind_of_step_ends_with_the_same_bytes(make_job, train_job, onlooker, result_bytes, changes):
+    whole, job = make_job(folder="whole", **changes), make_job(**changes)
+    train_job(whole, catch=())
+    for step in (3, 8):
+        _interrupt(job, train_job, onlooker, after_step=step)
+    train_job(job, catch=())
+    assert result_bytes(job) == result_bytes(whole)
+
+
 def test_interrupted_at_every_step_in_turn_it_ends_with_the_same_bytes(
     make_job, train_job, onlooker, uninterrupted, result_bytes
 ):

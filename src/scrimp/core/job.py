@@ -12,6 +12,7 @@ TrainOn = Literal["answers", "last_answer", "all"]
 Schedule = Literal["constant", "linear", "cosine"]
 Precision = Literal["auto", "bf16", "fp32", "fp16"]
 Switch = Literal["auto", "on", "off"]
+ProbeChoice = Literal["auto", "on", "off", "only"]
 SpotChoice = Literal["auto", "only", "never"]
 Where = Literal["local", "cloud", "any"]
 Objective = Literal["cheapest", "fastest"]
@@ -63,10 +64,11 @@ class TrainingSpec:
     precision: Precision = "auto"
     packing: Switch = "auto"
     checkpointing: Literal["auto", "none", "selective", "full"] = "auto"
-    optimizer: Literal["auto", "adamw", "sgd"] = "auto"
+    optimizer: Literal["auto", "adamw", "adamw_8bit", "paged_adamw", "paged_adamw_8bit", "sgd"] = "auto"
     eval_every_steps: int | None = None
     checkpoint_every_steps: int | None = None
     keep_checkpoints: int = 2
+    probe: Switch = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

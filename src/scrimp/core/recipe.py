@@ -5,15 +5,16 @@ from decimal import Decimal
 from typing import Literal
 
 from scrimp.core.data import StepPlan
-from scrimp.core.job import DataSpec, MethodChoice, Schedule
+from scrimp.core.job import DataSpec, MethodChoice, ProbeChoice, Schedule
 
 WeightDtype = Literal["bf16", "fp32", "fp16", "nf4", "int8"]
 ComputeDtype = Literal["bf16", "fp32", "fp16"]
 Layout = Literal["packed", "padded"]
 LossCode = Literal["selected", "full", "fused"]
-Sharding = Literal["none", "ddp", "fsdp"]
+# `fsdp` slices weights, gradients and states (ZeRO-3 does the same), `zero2` gradients and states alone.
+Sharding = Literal["none", "ddp", "zero2", "fsdp"]
 Checkpointing = Literal["none", "selective", "full"]
-Optimizer = Literal["adamw", "sgd"]
+Optimizer = Literal["adamw", "adamw_8bit", "paged_adamw", "paged_adamw_8bit", "sgd"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,8 @@ class Recipe:
 class ResolvedJob:
     """All that `scrimp train` reads on the machine that trains: no price list and no planner behind it.
 
-    `steps` was counted by the planner; the trainer counts again and refuses to start when the two differ.
+    `steps` was counted by the planner; the trainer counts again and refuses to start when the two differ. `probe`: see
+    `TrainingSpec`; `only` ends the attempt after the probe.
     """
 
     run_id: str
@@ -74,3 +76,4 @@ class ResolvedJob:
     deadline_s: float | None = None
     forecast_peak_bytes: float | None = None
     threads: int | None = None
+    probe: ProbeChoice = "auto"

@@ -3,18 +3,23 @@
 import contextlib
 import platform
 import resource
+import subprocess
 import sys
+from collections.abc import Mapping
 
 import torch
 
 from scrimp.core.errors import ResourceError
 from scrimp.core.recipe import ComputeDtype, Recipe, WeightDtype
+from scrimp.core.units import MIB
 
 TORCH_DTYPES: dict[WeightDtype | ComputeDtype, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
     "fp32": torch.float32,
 }
+
+_MEMORY_QUERY = ("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
 
 
 def choose_device(*, threads: int) -> torch.device:
@@ -45,8 +50,14 @@ def check_supported(recipe: Recipe, device: torch.device) -> None:
     """Refuse what this device cannot do, before anything is loaded.
 
     Raises:
-        ResourceError: bf16 without hardware for it, fp16 on a CPU.
+        ResourceError: bf16 without hardware for it, fp16 on a CPU, paged optimizer states without CUDA.
     """
+    if recipe.optimizer.startswith("paged") and (device.type != "cuda" or torch.version.hip is not None):
+        raise ResourceError(
+            what=f"{recipe.optimizer} was asked for on {device_name(device)}, which has no memory that CUDA can page",
+            expected="an NVIDIA card for optimizer states in paged memory",
+            next_step=f"training.optimizer={recipe.optimizer.removeprefix('paged_')}",
+        )
     if recipe.compute_dtype == "fp16" and device.type == "cpu":
         raise ResourceError(
             what="fp16 was asked for on a CPU, which has no fast arithmetic for it",
@@ -67,6 +78,24 @@ def peak_memory(device: torch.device) -> tuple[int, str]:
         return torch.cuda.max_memory_allocated(device), "cuda max_memory_allocated"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024, "process RSS"
+
+
+def idle_memory(env: Mapping[str, str]) -> int:
+    """Bytes of the first card that others use, asked before this process does; 0 where the driver does not say."""
+    first = env.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
+    try:
+        asked = subprocess.run([*_MEMORY_QUERY, f"--id={first}"], capture_output=True, text=True, timeout=10, check=False)
+        return int(asked.stdout.splitlines()[0]) * MIB
+    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError):
+        return 0
+
+
+def driver_memory(device: torch.device, *, idle_bytes: int) -> int | None:
+    """Bytes that the driver shows as taken by this process: context, libraries, all that the allocator holds."""
+    if device.type != "cuda":
+        return None
+    free, total = torch.cuda.mem_get_info(device)
+    return max(0, total - free - idle_bytes)
 
 
 def reserved_memory(device: torch.device) -> int | None:

@@ -13,6 +13,7 @@ from scrimp.core.errors import SpecError
 from scrimp.core.recipe import Recipe
 from scrimp.train.attention import register_attention
 from scrimp.train.hardware import TORCH_DTYPES
+from scrimp.train.recompute import checkpoint_activations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,7 @@ def load_model(folder: Path, recipe: Recipe, device: torch.device) -> LoadedMode
     method = methods.get(recipe.method.name)
     torch.manual_seed(recipe.seed)
     module = method.apply(base, methods.options_for(method.name, recipe.method.options))
-    if recipe.checkpointing != "none":
-        _checkpoint_activations(base)
+    checkpoint_activations(base, recipe.checkpointing)
     return LoadedModel(
         module=module,
         base=base,
@@ -120,16 +120,6 @@ def _keep_packing(base: Any) -> None:
     for module in base.modules():
         if hasattr(module, "support_avx512bf16_for_cpu"):
             module.support_avx512bf16_for_cpu = False
-
-
-def _checkpoint_activations(base: Any) -> None:
-    # The reentrant kind drops gradients where the input of a block needs none, as on a frozen embedding.
-    settings = {"use_reentrant": False}
-    if hasattr(base, "activation_checkpointing_enable"):
-        base.activation_checkpointing_enable(activation_checkpointing_kwargs=settings)
-    else:
-        # Its name in older transformers.
-        base.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
 
 
 def _numel(parameter: torch.nn.Parameter) -> int:

@@ -3,22 +3,35 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
-from scrimp.core.recipe import Recipe
+from scrimp._lazy import need
+from scrimp.core.recipe import Optimizer, Recipe
 from scrimp.train.load import LoadedModel
 
 # AdamW's defaults (Loshchilov and Hutter 2019, arXiv 1711.05101).
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
+# Names in bitsandbytes.optim. 8-bit states: Dettmers et al. 2022, arXiv 2110.02861.
+_BITSANDBYTES: Mapping[Optimizer, str] = {
+    "adamw_8bit": "AdamW8bit",
+    "paged_adamw": "PagedAdamW",
+    "paged_adamw_8bit": "PagedAdamW8bit",
+}
+# The code books of 8-bit states: constants of bitsandbytes, one tensor for all parameters.
+_CONSTANT = frozenset({"qmap1", "qmap2"})
 
 
 def build_optimizer(loaded: LoadedModel, recipe: Recipe) -> torch.optim.Optimizer:
-    """AdamW (fused) or plain SGD over the trainable tensors, with its state already made.
+    """AdamW (torch's fused one, or one of bitsandbytes) or plain SGD over the trainable tensors, its state made.
 
     Norms and biases (tensors of one dimension) get no weight decay. The state is made now, so that memory and the size
     of a checkpoint are known before the first step.
+
+    Raises:
+        MissingPackageError: the optimizer is one of bitsandbytes, which is not installed.
     """
     decayed = [each for each in loaded.trainable.values() if each.ndim > 1]
     others = [each for each in loaded.trainable.values() if each.ndim <= 1]
@@ -26,6 +39,8 @@ def build_optimizer(loaded: LoadedModel, recipe: Recipe) -> torch.optim.Optimize
     groups = [group for group in groups if group["params"]]
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=recipe.learning_rate)
+    if recipe.optimizer in _BITSANDBYTES:
+        return _bitsandbytes_optimizer(groups, recipe)
     optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=_BETAS, eps=_EPSILON, fused=True)
     for each in loaded.trainable.values():
         optimizer.state[each] = {
@@ -36,22 +51,55 @@ def build_optimizer(loaded: LoadedModel, recipe: Recipe) -> torch.optim.Optimize
     return optimizer
 
 
+def _bitsandbytes_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
+    bitsandbytes = need("bitsandbytes", extra="quant", why=f"to train with {recipe.optimizer}")
+    make = getattr(bitsandbytes.optim, _BITSANDBYTES[recipe.optimizer])
+    optimizer = make(groups, lr=recipe.learning_rate, betas=_BETAS, eps=_EPSILON)
+    for group_index, group in enumerate(optimizer.param_groups):
+        for index, each in enumerate(group["params"]):
+            optimizer.init_state(group, each, group_index, index)
+    return optimizer
+
+
 def optimizer_tensors(
     optimizer: torch.optim.Optimizer, trainable: Mapping[str, torch.nn.Parameter]
 ) -> dict[str, dict[str, torch.Tensor]]:
-    """The state in groups (exp_avg ...), each by the names of the tensors that it belongs to."""
+    """The state in groups (exp_avg ...), each by the names of the tensors that it belongs to.
+
+    A count of steps that the optimizer keeps as a number becomes a tensor; constants are left out.
+    """
     found: dict[str, dict[str, torch.Tensor]] = {}
     for name, parameter in trainable.items():
         for key, value in optimizer.state.get(parameter, {}).items():
-            if isinstance(value, torch.Tensor):
-                found.setdefault(key, {})[name] = value
+            if key not in _CONSTANT and isinstance(value, torch.Tensor | int):
+                found.setdefault(key, {})[name] = torch.as_tensor(value)
     return found
 
 
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer,
+    trainable: Mapping[str, torch.nn.Parameter],
+    groups: Mapping[str, Mapping[str, torch.Tensor]],
+) -> None:
+    """Put what `optimizer_tensors` gave into a new optimizer's state, in place: paged memory stays paged.
+
+    What has no place there is left out; comparing hashes finds it.
+    """
+    for group, named in groups.items():
+        for name, tensor in named.items():
+            state = optimizer.state[trainable[name]]
+            there = state.get(group)
+            if isinstance(there, torch.Tensor) and there.shape == tensor.shape:
+                there.copy_(tensor)
+            elif isinstance(there, int):
+                state[group] = int(tensor)
+
+
 def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
-    """Size of the state."""
+    """Size of the state; what all parameters share counts once."""
     values = (value for state in optimizer.state.values() for value in state.values())
-    return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
+    tensors = {id(value): value for value in values if isinstance(value, torch.Tensor)}
+    return sum(value.numel() * value.element_size() for value in tensors.values())
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -13,7 +13,7 @@ from scrimp.core.recipe import Recipe
 from scrimp.data.row import EncodedRow
 from scrimp.train.checkpoint import TRAINABLE, Checkpoint, CheckpointState, group_hashes
 from scrimp.train.load import LoadedModel
-from scrimp.train.optimizer import optimizer_tensors
+from scrimp.train.optimizer import optimizer_tensors, restore_optimizer
 
 # What may change between attempts, because no trained bit depends on it.
 _FREE = {"eval_every_steps", "checkpoint_every_steps", "keep_checkpoints"}
@@ -64,12 +64,8 @@ def restore(checkpoint: Checkpoint, loaded: LoadedModel, optimizer: torch.optim.
     with torch.no_grad():
         for name, parameter in loaded.trainable.items():
             parameter.copy_(stored[TRAINABLE][name])
-    for group, named in stored.items():
-        if group == TRAINABLE:
-            continue
-        for name, tensor in named.items():
-            parameter = loaded.trainable[name]
-            optimizer.state[parameter][group] = tensor.to(parameter.device)
+    states = {group: named for group, named in stored.items() if group != TRAINABLE}
+    restore_optimizer(optimizer, loaded.trainable, states)
     found = group_hashes(state_groups(loaded, optimizer))
     wrong = [group for group, sha256 in checkpoint.state.groups.items() if found.get(group) != sha256]
     if wrong or set(found) != set(checkpoint.state.groups):
