@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from error_chart import Point, write_chart
 from grade_peers import print_peers
 
-from scrimp.calibrate.memory_grade import device_outcome, peak_outcome, verdict_figures
+from scrimp.calibrate.memory_grade import graded_memory, measured_rows, unseen_memory, verdict_figures
 from scrimp.calibrate.memory_rows import memory_rows
 from scrimp.calibrate.outcome import Outcome, error_figures
 from scrimp.calibrate.power_grade import power_lines, power_outcomes
@@ -53,13 +53,12 @@ def grade() -> tuple[Grades, dict[str, list[Outcome]]]:
     """All grades by formula, and the outcomes behind the charts."""
     rows = list(memory_rows(table("measured_memory.csv")))
     single = [row for row in rows if row.case.gpus == 1 and row.row["confidence"] == "high"]
-    sharded = [row for row in rows if row.case.shards > 1 and row.row["confidence"] != "low"]
+    measured = measured_rows(rows)
     bandwidths = {row["gpu"]: float(row["bandwidth_gb_s"]) * 1e9 for row in table("gpu_bandwidth.csv")}
     processes = list(process_rows(table("measured_process.csv")))
     outcomes = {
-        "memory": [peak_outcome(row) for row in single if row.ran],
-        "memory_sharded": [peak_outcome(row) for row in sharded if row.ran],
-        "memory_device": [device_outcome(row) for row in single if row.ran and row.smi_gib],
+        **graded_memory(measured),
+        **{f"{name}_unseen": found for name, found in unseen_memory(measured).items()},
         "time": [time_outcome(row) for row in time_rows(table("measured_time.csv"), bandwidths=bandwidths)],
         "power": power_outcomes(table("measured_power.csv")),
         "process_memory": [process_outcome(row) for row in processes],

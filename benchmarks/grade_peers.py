@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from peers import memory_peers, time_peers
 from peers.peer import GIB, MemoryPeer, TimePeer
 
+from scrimp.calibrate.memory_grade import memory_outcome, need_bytes
 from scrimp.calibrate.memory_rows import MemoryRow, memory_rows
 from scrimp.calibrate.outcome import share
 from scrimp.calibrate.table import read_table
 from scrimp.calibrate.time_grade import time_outcome
 from scrimp.calibrate.time_rows import TimeRow, time_rows
-from scrimp.estimate.memory.forecast import card_forecast
 
 CALIBRATION = Path(__file__).parents[1] / "calibration"
 
@@ -91,17 +91,12 @@ def grade_memory(peer: MemoryPeer, rows: Sequence[MemoryRow]) -> Beside | None:
     covered = [(row, found) for row in rows if (found := peer.gib(row)) is not None]
     if not any(row.ran for row, _ in covered):
         return None
-    ours = [card_forecast(row.case) for row, _ in covered]
+    ours = [(row, memory_outcome(row).forecast, need_bytes(row) / GIB) for row, _ in covered]
     return Beside(
         name=peer.name,
         source=peer.source,
         peer=_memory_grade([(row, found, found) for row, found in covered]),
-        ours=_memory_grade(
-            [
-                (row, forecast.peak_bytes.value / GIB, forecast.need_bytes.value / GIB)
-                for (row, _), forecast in zip(covered, ours, strict=True)
-            ]
-        ),
+        ours=_memory_grade(ours),
     )
 
 
@@ -120,7 +115,7 @@ def grade_time(peer: TimePeer, rows: Sequence[TimeRow]) -> Beside | None:
 
 def _memory_grade(found: Sequence[tuple[MemoryRow, float, float]]) -> PeerGrade:
     """(row, peak, what a card must have), in GiB."""
-    errors = [peak / row.measured_gib - 1 for row, peak, _ in found if row.ran]
+    errors = [peak / row.measured_gib - 1 for row, peak, _ in found if row.ran and row.measured_gib]
 
     def called_fits(ran: bool) -> float | None:
         verdicts = [

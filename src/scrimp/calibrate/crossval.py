@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TypeVar
 
-from scrimp.calibrate.conformal import ENOUGH, LEVEL, WHOLE, RatioInterval, lineage, ratio_interval
+from scrimp.calibrate.conformal import ENOUGH, LEVEL, RatioInterval, lineage, ratio_interval
 from scrimp.calibrate.outcome import Outcome, share
 
 Row = TypeVar("Row")
@@ -44,6 +44,12 @@ class Unseen:
     def inside(self) -> bool:
         """Whether the interval held."""
         return self.interval.low <= self.outcome.ratio <= self.interval.high
+
+    @property
+    def with_interval(self) -> Outcome:
+        """The outcome with that interval in place of what the forecaster says."""
+        forecast = self.outcome.forecast
+        return replace(self.outcome, low=forecast * self.interval.low, high=forecast * self.interval.high)
 
 
 def fold_of(groups: Iterable[str], *, folds: int = FOLDS) -> dict[str, int]:
@@ -87,7 +93,7 @@ def cross_validate(
 
 
 def unseen(outcomes: Sequence[Outcome], *, level: float = LEVEL, enough: int = ENOUGH) -> list[Unseen]:
-    """Every outcome beside the interval that all other groups give its region.
+    """Every outcome beside the interval that all other groups give its region, in the order given.
 
     Raises:
         ValueError: less than two groups.
@@ -97,49 +103,50 @@ def unseen(outcomes: Sequence[Outcome], *, level: float = LEVEL, enough: int = E
         groups[outcome.group].append(outcome)
     if len(groups) < 2:
         raise ValueError("intervals from the other groups need at least two groups")
-    found: list[Unseen] = []
+    intervals: dict[tuple[str, str], RatioInterval] = {}
     for group, left_out in groups.items():
         others = [outcome for outcome in outcomes if outcome.group != group]
-        regions = {outcome.region for outcome in left_out}
-        intervals = {region: ratio_interval(others, region, level=level, enough=enough) for region in regions}
-        found += [Unseen(outcome=outcome, interval=intervals[outcome.region]) for outcome in left_out]
-    return found
+        for region in {outcome.region for outcome in left_out}:
+            intervals[group, region] = ratio_interval(others, region, level=level, enough=enough)
+    return [Unseen(outcome=outcome, interval=intervals[outcome.group, outcome.region]) for outcome in outcomes]
 
 
 def cross_coverage(outcomes: Sequence[Outcome], *, level: float = LEVEL, enough: int = ENOUGH) -> dict[str, Coverage]:
-    """How often intervals hold rows that they were not made from: by region, ancestors and the whole (`""`) included.
+    """How often intervals hold rows that they were not made from: see `coverage`.
 
     Raises:
         ValueError: less than two groups.
     """
-    by_region: dict[str, list[Unseen]] = defaultdict(list)
-    for held in unseen(outcomes, level=level, enough=enough):
-        for region in lineage(held.outcome.region):
-            by_region[region].append(held)
+    return coverage(one.with_interval for one in unseen(outcomes, level=level, enough=enough))
+
+
+def coverage(outcomes: Iterable[Outcome]) -> dict[str, Coverage]:
+    """How often the outcomes' own intervals held: by region, ancestors and the whole (`""`) included."""
+    by_region: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        for region in lineage(outcome.region):
+            by_region[region].append(outcome)
     return {region: _coverage(region, by_region[region]) for region in sorted(by_region)}
 
 
 def with_unseen_intervals(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes with `low` and `high` from the other groups in place of what the forecaster says."""
-    return [
-        replace(
-            held.outcome,
-            low=held.outcome.forecast * held.interval.low,
-            high=held.outcome.forecast * held.interval.high,
-        )
-        for held in unseen(outcomes)
-    ]
+    """The outcomes, in the same order, with `low` and `high` from the other groups' errors.
+
+    Raises:
+        ValueError: less than two groups.
+    """
+    return [held.with_interval for held in unseen(outcomes)]
 
 
-def _coverage(region: str, held: Sequence[Unseen]) -> Coverage:
+def _coverage(region: str, outcomes: Sequence[Outcome]) -> Coverage:
     groups: dict[str, list[bool]] = defaultdict(list)
-    for one in held:
-        groups[one.outcome.group].append(one.inside)
+    for outcome in outcomes:
+        groups[outcome.group].append(outcome.inside)
     return Coverage(
-        region=region or WHOLE,
-        rows=len(held),
+        region=region,
+        rows=len(outcomes),
         groups=len(groups),
-        by_row=share(one.inside for one in held),
+        by_row=share(outcome.inside for outcome in outcomes),
         by_group=fmean(share(flags) for flags in groups.values()),
-        width=fmean(one.interval.high / one.interval.low for one in held),
+        width=fmean(outcome.high / outcome.low for outcome in outcomes),
     )

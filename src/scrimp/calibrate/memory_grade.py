@@ -1,58 +1,70 @@
 """Memory forecasts held against measured peaks, and the verdict "fits" against runs that ran or did not."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
+from scrimp.calibrate.crossval import with_unseen_intervals
+from scrimp.calibrate.memory_fit import outcome_of, unseen_outcomes, usable, with_driver_figures
 from scrimp.calibrate.memory_rows import MemoryRow
 from scrimp.calibrate.outcome import Outcome, rounded, share
-from scrimp.core.estimate import Estimate
-from scrimp.core.forecast import MemoryForecast
 from scrimp.core.units import GIB
-from scrimp.estimate.memory.forecast import card_forecast
+from scrimp.estimate.memory.fitted import fitted_memory
+from scrimp.estimate.memory.phases import memory_phases
 
 
-def peak_outcome(row: MemoryRow) -> Outcome:
-    """Allocated peak; reserved figures of fixed lengths and figures of unstated kind are held against it too."""
-    return _memory_outcome(row, row.measured_gib, lambda forecast: forecast.peak_bytes)
+def graded_memory(rows: Sequence[MemoryRow]) -> dict[str, list[Outcome]]:
+    """What the shipped fit says of the rows: `memory` (one card, fully stated), `memory_sharded`, `memory_device`."""
+    return _sets(rows, [memory_outcome(row) for row in rows])
 
 
-def device_outcome(row: MemoryRow) -> Outcome:
-    """What nvidia-smi showed, less an idle card."""
-    return _memory_outcome(row, row.smi_gib or 0.0, lambda forecast: forecast.device_bytes)
+def unseen_memory(rows: Sequence[MemoryRow]) -> dict[str, list[Outcome]]:
+    """The same sets, each row under a fit and an interval that saw no row of its group."""
+    return _sets(rows, with_unseen_intervals(unseen_outcomes(rows)))
 
 
-def _memory_outcome(
-    row: MemoryRow, measured_gib: float, figure: Callable[[MemoryForecast], Estimate[float]]
-) -> Outcome:
-    estimate = figure(card_forecast(row.case))
-    return Outcome(
-        group=row.group,
-        label=f"{row.row['model']} {row.row['method']} {row.row['micro_batch']} x {row.row['seq_len']}",
-        forecast=estimate.value / GIB,
-        low=estimate.low / GIB,
-        high=estimate.high / GIB,
-        measured=measured_gib,
-    )
+def measured_rows(rows: Iterable[MemoryRow]) -> list[MemoryRow]:
+    """The rows that have an answer, with the driver's figures as rows of their own."""
+    return [row for row in with_driver_figures(rows) if usable(row)]
+
+
+def _sets(rows: Sequence[MemoryRow], outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {"memory": [], "memory_sharded": [], "memory_device": []}
+    for row, outcome in zip(rows, outcomes, strict=True):
+        if row.measured_gib == row.smi_gib:
+            found["memory_device"].append(outcome)
+        elif row.case.shards > 1:
+            found["memory_sharded"].append(outcome)
+        elif row.case.gpus == 1 and row.row["confidence"] == "high":
+            found["memory"].append(outcome)
+    return found
+
+
+def memory_outcome(row: MemoryRow) -> Outcome:
+    """The figure that the row's metric names, in GiB, under the shipped fit."""
+    return outcome_of(row, fitted_memory())
+
+
+def need_bytes(row: MemoryRow) -> float:
+    """What the card must have for the row's run."""
+    peak = max(phase.total_bytes for phase in memory_phases(row.case))
+    return fitted_memory().need.of(peak_bytes=peak, logits_bytes=row.case.logits_bytes)
 
 
 def verdict_figures(rows: Iterable[MemoryRow]) -> dict[str, float]:
-    """ "Fits" by the need's value, and by its high end, for runs that failed and runs that ran on a known card."""
-    failed: list[tuple[bool, bool]] = []
-    ran: list[tuple[bool, bool]] = []
+    """ "Fits" for runs that failed and for runs that ran on a known card; how often the need fell short."""
+    failed: list[bool] = []
+    ran: list[bool] = []
     short: list[bool] = []
     for row in rows:
-        need = card_forecast(row.case).need_bytes
-        if row.ran:
-            short.append(need.value < 0.9 * row.measured_gib * GIB)
-        if row.capacity_gib is None:
-            continue
-        fits = (need.value <= row.capacity_gib * GIB, need.high <= row.capacity_gib * GIB)
-        (ran if row.ran else failed).append(fits)
+        need = need_bytes(row)
+        if row.ran and row.measured_gib:
+            short.append(need < 0.9 * row.measured_gib * GIB)
+        if row.capacity_gib is not None:
+            (ran if row.ran else failed).append(need <= row.capacity_gib * GIB)
     return rounded(
         {
             "oom_rows": len(failed),
-            "oom_called_fits": share(fits for fits, _ in failed),
-            "oom_called_comfortable": share(comfortable for _, comfortable in failed),
-            "ran_called_fits": share(fits for fits, _ in ran),
+            "oom_called_fits": share(failed),
+            "ran_called_fits": share(ran),
             "need_under_by_10": share(short),
         }
     )

@@ -2,8 +2,10 @@
 
 import csv
 from collections.abc import Mapping
+from math import inf, nan
 from pathlib import Path
 
+from scrimp.core.errors import SpecError
 from scrimp.core.job import MethodChoice
 from scrimp.core.recipe import Recipe
 
@@ -42,3 +44,30 @@ def read_table(path: Path) -> list[Row]:
     """Rows of a CSV file, every value as text."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def number(row: Row, column: str, *, default: float | None = None) -> float:
+    """A number out of a cell; `default` where it is blank.
+
+    Raises:
+        SpecError: the cell is no finite positive number, or blank without a default.
+    """
+    text = row.get(column, "").strip()
+    if not text and default is not None:
+        return default
+    try:
+        value = float(text.removeprefix("<="))
+    except ValueError:
+        value = nan
+    if not 0 < value < inf:
+        raise SpecError(
+            what=f'{column} is "{text}"' if text else f"{column} is blank",
+            expected="a number above zero",
+            next_step=f"fill the column {column}",
+        )
+    return value
+
+
+def row_key(row: Row) -> str:
+    """What the row is called: its `id` or `row_id`."""
+    return row.get("id") or row.get("row_id") or ""

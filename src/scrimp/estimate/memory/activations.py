@@ -78,6 +78,8 @@ def layer_bytes(case: MemoryCase, *, constants: ActivationConstants = CONSTANTS)
     kept = (
         _norm_bytes(case)
         + (case.stack.attention_bytes or c) * 2 * (shape.attention_width + kv_width)
+        + _fused_qkv_bytes(case)
+        + _score_bytes(case)
         + c * constants.leftover_h * shape.hidden
         + _mlp_bytes(case, width, constants)
         + _linear_input_bytes(case, width)
@@ -110,6 +112,17 @@ def _norm_bytes(case: MemoryCase) -> float:
     return 2 * case.shape.hidden * (kept + trained)
 
 
+def _fused_qkv_bytes(case: MemoryCase) -> float:
+    """A value that is a view into one matrix for q, k and v keeps the whole of it; a copied-out one does not."""
+    views = case.stack.fused_qkv and case.shape.kv_heads == case.shape.heads
+    return case.compute_bytes * (case.shape.attention_width + case.shape.kv_width) if views else 0.0
+
+
+def _score_bytes(case: MemoryCase) -> float:
+    """Scores of one token with all tokens of its row, in every head."""
+    return case.stack.score_bytes * case.shape.heads * case.longest_row_tokens
+
+
 def _mlp_bytes(case: MemoryCase, width: float, constants: ActivationConstants) -> float:
     """The feed-forward block between its linear layers; ungated it keeps the activation's input alone."""
     if not case.shape.gated_mlp:
@@ -131,7 +144,10 @@ def _linear_input_bytes(case: MemoryCase, width: float) -> float:
         # q, k, v, gate and up each cast the fp32 stream; what down reads is 16 bit already.
         copies = c * hidden * (5 if case.shape.gated_mlp else 4)
         shared = {_Input(source="mlp_out", values=width)}
-    elif packed or not case.tuning.frozen_base:
+    elif packed:
+        # Old bitsandbytes keeps a copy for each matrix: what attention put out, the stream once more for gate or up.
+        copies = c * (case.shape.attention_width + (hidden if case.shape.gated_mlp else 0))
+    if packed or (not case.tuning.frozen_base and not case.autocasts_weights):
         shared = {_Input(source=source, values=hidden) for source in ("attention_in", "mlp_in")}
         shared.add(_Input(source="mlp_out", values=width))
     own = _adapter_copy_bytes(case)

@@ -11,8 +11,13 @@ from scrimp.methods.linear import packable_params
 # Bytes of a linear weight inside the layers. NF4 with double quantisation (Dettmers et al. 2023, section 3): 4 bits,
 # an 8-bit scale per 64 weights and an fp32 scale per 256 scales. int8: one byte and an fp32 scale a row.
 LINEAR_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "int8": 1.004, "nf4": 0.516}
-# Embedding, head and norms are never packed.
+# NF4 with one fp32 scale per 64 weights.
+NF4_SINGLE_BYTES = 0.5625
+# Embedding, head and norms are not packed, bar the heads of `Stack.packs_head`.
 OTHER_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "int8": 2.0, "nf4": 2.0}
+
+# Values that share a scale in 8-bit optimizer states (Dettmers et al. 2022, arXiv:2110.02861; bitsandbytes 0.43 on).
+OPTIMIZER_BLOCK = 256
 
 # A logit of a piece: in 16 bit, in fp32 (where its gradient is formed in place), and that gradient in 16 bit.
 PIECE_BYTES = 8.0
@@ -60,8 +65,13 @@ class MemoryCase:
 
     @property
     def shards(self) -> int:
-        """Over how many cards parameters, gradients and states are split."""
+        """Over how many cards the weights are split."""
         return max(1, self.gpus) if self.recipe.sharding == "fsdp" else 1
+
+    @property
+    def state_shards(self) -> int:
+        """Over how many cards gradients and optimizer states are split."""
+        return max(1, self.gpus) if self.recipe.sharding in {"fsdp", "zero2"} else 1
 
     @property
     def compute_bytes(self) -> int:
@@ -76,7 +86,12 @@ class MemoryCase:
     @property
     def residual_bytes(self) -> int:
         """Bytes of one value of the residual stream: autocast leaves it in the dtype of the embedding."""
-        return 4 if self.autocasts_weights else self.compute_bytes
+        return 4 if self.autocasts_weights or self.upcasts else self.compute_bytes
+
+    @property
+    def upcasts(self) -> bool:
+        """Whether what is not packed is kept in fp32."""
+        return self.stack.upcasts_16bit and self.shards == 1
 
     @property
     def other_params(self) -> int:
@@ -86,11 +101,23 @@ class MemoryCase:
     @property
     def weight_bytes(self) -> float:
         """The model's own weights, whole."""
-        other = 4.0 if self.stack.upcasts_16bit else OTHER_BYTES[self.recipe.weight_dtype]
+        other = 4.0 if self.upcasts else OTHER_BYTES[self.recipe.weight_dtype]
         dtype = self.recipe.weight_dtype
         leaves_experts = self.shape.experts and dtype in ("nf4", "int8") and not self.stack.packs_experts
         packed = packable_params(self.shape) if leaves_experts else self.shape.linear_params
-        return packed * LINEAR_BYTES[dtype] + (self.shape.linear_params - packed + self.other_params) * other
+        packed += self.shape.embedding_params if self.packs_head else 0
+        return packed * self._linear_bytes + (self.shape.params - packed) * other
+
+    @property
+    def packs_head(self) -> bool:
+        """Whether the output head is stored in 4 bits; a tied one is the embedding and is not."""
+        return self.stack.packs_head and self.recipe.weight_dtype == "nf4" and not self.shape.tied_embeddings
+
+    @property
+    def _linear_bytes(self) -> float:
+        if self.recipe.weight_dtype == "nf4" and not self.stack.double_quantised:
+            return NF4_SINGLE_BYTES
+        return LINEAR_BYTES[self.recipe.weight_dtype]
 
     @property
     def gradient_bytes(self) -> float:
@@ -113,10 +140,19 @@ class MemoryCase:
 
     @property
     def state_bytes(self) -> float:
-        """Adam's two moments; plain SGD has none; paged states live outside the allocator."""
-        if self.recipe.optimizer == "sgd" or self.stack.optimizer_step in {"paged", "in_backward"}:
-            return 0.0
-        return 2 * self.gradient_bytes
+        """Adam's two moments and an fp32 copy of 16-bit weights where the software keeps one.
+
+        Plain SGD has no moments; paged ones live outside the allocator; 8-bit ones carry an fp32 scale a block.
+        """
+        trained = self.shape.params if self.stack.flat_shards else self.tuning.trainable_params
+        master = 4.0 * trained if self.stack.master_weights else 0.0
+        if self.recipe.optimizer in {"sgd", "paged_adamw", "paged_adamw_8bit"}:
+            return master
+        if self.recipe.optimizer == "adamw_8bit":
+            return master + 2 * trained * (1 + 4 / OPTIMIZER_BLOCK)
+        if self.stack.flat_shards:
+            return 2.0 * trained * self.compute_bytes
+        return master + (8.0 * trained if self.stack.master_weights else 2 * self.gradient_bytes)
 
     @property
     def largest_linear_params(self) -> int:

@@ -1,54 +1,22 @@
 """Memory of one card (or of the process, on a CPU): what a recipe needs, with its interval.
 
-Source: terms in `phases.py` and `activations.py`; the step from allocated to device memory and the intervals
-are fitted on calibration/measured_memory.csv by benchmarks/grade_forecasts.py, whose errors docs/explanation/memory.md
-shows. Valid for decoder-only transformers with flash or SDPA attention.
+Source: terms in `phases.py` and `activations.py`; the step from allocated to device memory and the intervals are
+fitted on calibration/measured_memory.csv (`fitted.json`, by `make calibrate`); docs/explanation/memory.md shows the
+errors. Valid for decoder-only transformers with flash or SDPA attention.
 """
-
-from dataclasses import dataclass
 
 from scrimp.core.estimate import Estimate
 from scrimp.core.forecast import MemoryForecast
 from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
-from scrimp.core.units import GIB
 from scrimp.estimate.memory.case import MemoryCase
+from scrimp.estimate.memory.fitted import SEVERAL_CARDS, FittedMemory, fitted_memory, region_of
 from scrimp.estimate.memory.phases import memory_phases
 from scrimp.estimate.memory.process import process_forecast
 from scrimp.estimate.stack import TRAINER, TRAINER_ON_CPU
 from scrimp.estimate.tuning import tuning_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRatios:
-    """From what the allocator hands out to what the card must have.
-
-    context_bytes     CUDA context, libraries, workspaces: the smallest gap seen between nvidia-smi and allocated
-    device_ratio      nvidia-smi (less context) over allocated where no logits are made
-    device_logits     more of it for each byte of logits: large tensors that come and go fragment the cache
-    need_ratio        allocated x this + context must fit: cached memory is given back near the limit
-    low, high         80% interval of measured over forecast, one card
-    sharded_high      the same on several cards, where nvidia-smi ran 1.05-1.92 times allocated
-    mixture_high      the same for a mixture of experts, for which the carried rows say little
-    device_low/high   80% interval of the device figure around its own value
-
-    Source: 47 single-GPU rows of fms-acceleration that give both figures for one run: linear fit, correlation 0.76.
-    """
-
-    context_bytes: float = 0.9 * GIB
-    device_ratio: float = 1.06
-    device_logits: float = 0.46
-    need_ratio: float = 1.05
-    low: float = 0.95
-    high: float = 1.25
-    sharded_high: float = 1.40
-    mixture_high: float = 1.40
-    device_low: float = 0.90
-    device_high: float = 1.25
-
-
-RATIOS = DeviceRatios()
 # Rows differ in how much of them is trained: the worst micro-batch is taken to carry half as much again as the mean.
 WORST_TRAINED_RATIO = 1.5
 
@@ -81,31 +49,40 @@ def forecast_memory(
     return process_forecast(case) if device.kind == "cpu" else card_forecast(case)
 
 
-def card_forecast(case: MemoryCase, *, ratios: DeviceRatios = RATIOS) -> MemoryForecast:
+def card_forecast(case: MemoryCase, *, fitted: FittedMemory | None = None) -> MemoryForecast:
     """The forecast on GPUs: allocated peak, what nvidia-smi will show, and what the card must have.
 
     Of the device it depends on nothing but its kind. What nvidia-smi shows may pass the card's size on paper: near
     the limit the allocator gives its cache back, which is why `need_bytes` alone says whether a job fits.
     """
+    fitted = fitted or fitted_memory()
     phases = memory_phases(case)
     peak = max(phase.total_bytes for phase in phases)
-    need = peak * ratios.need_ratio + ratios.context_bytes
-    device = peak * ratios.device_ratio + case.logits_bytes * ratios.device_logits + ratios.context_bytes
-    high, basis = _reliability(case, ratios)
+    device = "device" if case.gpus == 1 else SEVERAL_CARDS
+    figures = {
+        "allocated": peak,
+        device: fitted.figures[device].of(peak_bytes=peak, logits_bytes=case.logits_bytes),
+    }
+    need = fitted.need.of(peak_bytes=peak, logits_bytes=case.logits_bytes)
+    basis = _basis(case)
+    found = {name: _estimate(value, fitted.interval(region_of(case, name)), basis) for name, value in figures.items()}
     return MemoryForecast(
         phases=phases,
-        peak_bytes=Estimate(value=peak, low=peak * ratios.low, high=peak * high, basis=basis),
-        device_bytes=Estimate(
-            value=device, low=device * ratios.device_low, high=device * max(ratios.device_high, high), basis=basis
-        ),
-        need_bytes=Estimate(value=need, low=need * ratios.low, high=need * high, basis=basis),
+        peak_bytes=found["allocated"],
+        device_bytes=found[device],
+        need_bytes=_estimate(need, fitted.interval(region_of(case, "allocated")), basis),
     )
 
 
-def _reliability(case: MemoryCase, ratios: DeviceRatios) -> tuple[float, str]:
-    """Upper end of the interval, and why it is there."""
+def _estimate(value: float, ends: tuple[float, float], basis: str) -> Estimate[float]:
+    """The interval holds its own value even where every measured run lay to one side of it."""
+    low, high = ends
+    return Estimate(value=value, low=value * min(1.0, low), high=value * max(1.0, high), basis=basis)
+
+
+def _basis(case: MemoryCase) -> str:
     if case.shape.experts:
-        return ratios.mixture_high, "tensor count; mixtures of experts were hardly measured"
+        return "tensor count; of mixtures of experts a few sharded runs were measured"
     if case.shards > 1:
-        return ratios.sharded_high, "tensor count; sharded runs measured on 2 and 4 cards"
-    return ratios.high, "tensor count, graded on published single-card runs"
+        return "tensor count, graded on published runs on 2 to 8 cards"
+    return "tensor count, graded on published single-card runs"

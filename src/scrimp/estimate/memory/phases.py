@@ -16,8 +16,11 @@ from scrimp.estimate.memory.activations import LayerBytes, layer_bytes
 from scrimp.estimate.memory.case import MemoryCase
 
 # Sharded runs with checkpointing hold two layers' recompute (fms-acceleration, 2 and 4 GPUs, fused loss: Llama-3-8B and
-# Mistral-7B rows lie 0.9-1.1 layers above the single-GPU formula) and gather two layers at a time (prefetch).
+# Mistral-7B rows lie 0.9-1.1 layers above the single-GPU formula) where the base is frozen; full fine-tuning and
+# mixtures hold one. All gather two layers at a time (prefetch).
 SHARDED_LAYERS_IN_FLIGHT = 2
+# A 4-bit head is there in 16 bit for its product and, measured on litgpt's rows, once more for its backward.
+UNPACKED_HEAD_BYTES = 4
 # The last norm in fp32 and its 16-bit output, per token and hidden value.
 _FINAL_NORM_BYTES = 6
 # An evaluation makes logits, their fp32 copy and the log-softmax, and no gradient: 10 of 12 bytes, 6 of 8 in pieces.
@@ -42,11 +45,14 @@ def _terms(*sizes: tuple[str, float]) -> tuple[MemoryTerm, ...]:
 
 
 def _weights(case: MemoryCase) -> tuple[MemoryTerm, ...]:
+    if case.stack.offloads:
+        return ()
     return _terms(("weights", case.weight_bytes / case.shards), ("adapters", case.adapter_bytes / case.shards))
 
 
 def _static(case: MemoryCase) -> tuple[MemoryTerm, ...]:
-    return (*_weights(case), *_terms(("optimizer states", case.state_bytes / case.shards)))
+    states = 0.0 if case.stack.offloads else case.state_bytes / case.state_shards
+    return (*_weights(case), *_terms(("optimizer states", states)))
 
 
 def _load(case: MemoryCase) -> tuple[MemoryTerm, ...]:
@@ -65,7 +71,7 @@ def _forward_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, 
 
 
 def _kept(case: MemoryCase, layer: LayerBytes) -> tuple[str, float]:
-    depth = case.tokens * case.shape.layers
+    depth = 0 if case.stack.offloads_activations else case.tokens * case.shape.layers
     name = "checkpointed layer inputs" if case.recipe.checkpointing == "full" else "activations"
     return name, depth * layer.kept_under(case.recipe.checkpointing)
 
@@ -75,8 +81,9 @@ def _at_the_loss(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
     return _terms(
         _kept(case, layer),
         ("logits and loss", case.logits_bytes + case.tokens * _FINAL_NORM_BYTES * case.shape.hidden),
-        ("gradients", case.live_gradient_bytes / case.shards if case.stack.accumulates else 0),
+        ("gradients", case.live_gradient_bytes / case.state_shards if case.stack.accumulates else 0),
         ("16-bit weight copies", copies),
+        ("unpacked head", UNPACKED_HEAD_BYTES * case.shape.embedding_params if case.packs_head else 0),
         ("gathered shards", _gathered_bytes(case)),
     )
 
@@ -84,12 +91,13 @@ def _at_the_loss(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
 def _in_a_layers_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
     checkpointing = case.recipe.checkpointing != "none"
     one_layer = case.tokens * (layer.backward_bytes + layer.recomputed_under(case.recipe.checkpointing))
-    in_flight = SHARDED_LAYERS_IN_FLIGHT if case.shards > 1 and checkpointing else 1
+    overlaps = case.shards > 1 and checkpointing and case.tuning.frozen_base and not case.shape.experts
+    in_flight = SHARDED_LAYERS_IN_FLIGHT if overlaps else 1
     copied_layers = 1 if checkpointing else case.shape.layers
     copies = 2 * case.shape.linear_params * copied_layers / case.shape.layers if case.autocasts_weights else 0
     unpacked = 2 * case.largest_linear_params if case.recipe.weight_dtype == "nf4" else 0
     name, kept = _kept(case, layer)
-    gradients = case.live_gradient_bytes / case.shards
+    gradients = case.live_gradient_bytes / case.state_shards
     return _terms(
         (name, kept),
         ("one layer's backward", in_flight * one_layer),
@@ -102,9 +110,11 @@ def _in_a_layers_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTe
 
 
 def _optimizer_step(case: MemoryCase) -> tuple[MemoryTerm, ...]:
-    gradients = case.live_gradient_bytes / case.shards
-    copies = gradients if case.stack.optimizer_step == "foreach" else 0
-    return _terms(("gradients", gradients), ("copies of the update", copies))
+    gradients = case.live_gradient_bytes / case.state_shards
+    # A master copy is updated with fp32 gradients; foreach holds one more copy of what it updates.
+    masters = 4 * case.tuning.trainable_params / case.state_shards if case.stack.master_weights else 0
+    copies = (masters or gradients) if case.stack.optimizer_step == "foreach" else 0
+    return _terms(("gradients", gradients), ("fp32 gradients", masters), ("copies of the update", copies))
 
 
 def _evaluation(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
