@@ -60,8 +60,9 @@ def test_run_show_report_and_the_adapter_in_peft(folder):
         assert call(folder, "-m", "scrimp", verb).returncode == 0
 
     (code,) = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.DOTALL)
-    code, replaced = re.subn(r'adapter = "[^"]+"', f"adapter = {str(adapter)!r}", code)
-    assert replaced == 1
+    for name, path in (("adapter", adapter), ("base", folder / "model")):
+        code, replaced = re.subn(rf"^{name} = .+$", f"{name} = {str(path)!r}", code, flags=re.MULTILINE)
+        assert replaced == 1
     loaded = call(folder, "-c", code)
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.strip()

@@ -194,7 +194,7 @@ def test_what_it_saves_gives_the_same_model_again(
                 parameter.add_(torch.randn_like(parameter) * 0.05)
     ids = torch.arange(10)[None]
     expected = tuned(ids).logits.detach()
-    method.save(tuned, str(tmp_path))
+    method.save(tuned, str(tmp_path), base_model="owner/base")
     if method.frozen_base:
         assert sorted(p.name for p in tmp_path.iterdir()) == [
             "README.md",

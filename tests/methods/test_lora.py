@@ -123,11 +123,12 @@ def test_layers_of_what_sees_are_left_out(build: Callable[..., tuple[Any, ModelS
 def test_the_same_adapter_has_the_same_bytes(build: Callable[..., tuple[Any, ModelShape]], tmp_path: Path):
     model, _ = build("llama")
     tuned = attach_lora(model, LoraOptions(rank=4))
-    save_adapter(tuned, str(tmp_path / "a"))
+    save_adapter(tuned, str(tmp_path / "a"), base_model="owner/base")
     config = json.loads((tmp_path / "a" / "adapter_config.json").read_text())
     assert config["target_modules"] == sorted(config["target_modules"])
     assert config["r"] == 4
-    save_adapter(tuned, str(tmp_path / "b"))
+    assert config["base_model_name_or_path"] == "owner/base"
+    save_adapter(tuned, str(tmp_path / "b"), base_model="owner/base")
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

@@ -10,7 +10,7 @@ import pytest
 from scrimp.core.errors import NetworkError, SpecError, UnknownNameError
 from scrimp.models.hub import Snapshot, hub_cache
 from scrimp.models.prepare import prepare, tokenizer_folder
-from scrimp.models.resolve import resolve
+from scrimp.models.resolve import public_name, resolve
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -209,3 +209,20 @@ def test_unknown_names_are_answered_with_the_nearest(name: str, suggestion: str,
 def test_an_empty_name_is_unknown(env: Mapping[str, str]):
     with pytest.raises(UnknownNameError):
         resolve("  ", env=env)
+
+
+@pytest.mark.parametrize(
+    ("name", "elsewhere"),
+    [
+        ("smollm2-135m-instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"),
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        (f"/any/hub/models--owner--my--model/snapshots/{REVISION}", "owner/my--model"),
+        (
+            f"/any/hub/datasets--owner--rows/snapshots/{REVISION}",
+            f"/any/hub/datasets--owner--rows/snapshots/{REVISION}",
+        ),
+        ("/models/own", "/models/own"),
+    ],
+)
+def test_what_other_machines_call_a_model(name: str, elsewhere: str):
+    assert public_name(name) == elsewhere

@@ -84,7 +84,7 @@ def test_what_is_trained_is_what_is_saved(tiny_model_folder, recipe, method, tmp
     made = recipe(method=MethodChoice(name=method))
     loaded = load_model(tiny_model_folder, made, torch.device("cpu"))
     check_trainable_is_saved(loaded, made)
-    methods.get(method).save(loaded.module, str(tmp_path))
+    methods.get(method).save(loaded.module, str(tmp_path), base_model="owner/base")
     (file,) = tmp_path.glob("*.safetensors")
     with safe_open(file, "pt") as tensors:
         saved = sum(tensors.get_tensor(name).numel() for name in tensors.keys())  # noqa: SIM118

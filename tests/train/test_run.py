@@ -1,6 +1,7 @@
 """A whole run on a tiny model, and every other way in which it can end."""
 
 import json
+import shutil
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -57,6 +58,23 @@ def test_the_adapter_answers_in_peft_as_it_did_here(make_job, train_job):
     assert watch.of("evaluated")[-1].values["loss"] == pytest.approx(total / tokens, abs=1e-5)
 
 
+def test_the_result_names_its_base_for_other_machines_and_says_what_it_is(make_job, train_job, tiny_model, tmp_path):
+    """Trained from the hub's cache, and again from it in another place: the same bytes, and the id of the hub."""
+    found = []
+    for machine in ("here", "there"):
+        model = tmp_path / machine / "models--owner--tiny" / "snapshots" / "0123abcd"
+        shutil.copytree(tiny_model(), model)
+        outcome, watch = train_job(make_job(folder=machine, model=model, max_steps=2), catch=())
+        adapter = Path(outcome.adapter)
+        assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == "owner/tiny"
+        found.append({path.name: path.read_bytes() for path in adapter.iterdir()})
+    assert found[0] == found[1]
+    text = found[0]["README.md"].decode()
+    assert "base_model: owner/tiny" in text
+    assert f"{watch.of('evaluated')[-1].values['loss']:.4f} after" in text
+    assert str(tmp_path).encode() not in b"".join(found[0].values())
+
+
 def test_a_full_fine_tune_ends_with_a_whole_model(make_job, train_job):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -68,6 +86,7 @@ def test_a_full_fine_tune_ends_with_a_whole_model(make_job, train_job):
     config = json.loads((Path(outcome.adapter) / "config.json").read_text())
     assert config.get("use_cache", True) is True, "what training switched off stays out of the result"
     assert "scrimp" not in json.dumps(config)
+    assert job.recipe.model not in json.dumps(config), "no path of this machine"
 
 
 def test_without_prompts_the_first_evaluation_rows_are_asked(make_job, train_job):

@@ -49,8 +49,8 @@ class Full(TuningMethod[FullOptions]):
             parameter.requires_grad_(re.fullmatch(OUTSIDE_TEXT, path) is None)
         return model
 
-    def save(self, model: Any, folder: str) -> None:
-        """A whole Hugging Face model folder."""
+    def save(self, model: Any, folder: str, *, base_model: str) -> None:
+        """A whole Hugging Face model folder, which belongs to no other."""
         model.save_pretrained(folder)
 
 

@@ -108,13 +108,17 @@ def attach_lora(model: Any, options: LoraOptions) -> Any:
         return peft.get_peft_model(model, config, autocast_adapter_dtype=True)
 
 
-def save_adapter(model: Any, folder: str) -> None:
-    """A plain PEFT adapter folder; no embeddings with it, and no look at the hub whether they changed."""
+def save_adapter(model: Any, folder: str, *, base_model: str) -> None:
+    """A plain PEFT adapter folder that names `base_model`, not the folder that the base was loaded from here.
+
+    No embeddings are stored with it, and the hub is not asked whether they changed.
+    """
     model.save_pretrained(folder, save_embedding_layers=False)
     # PEFT writes a set in the order of its hashes: sorted, the same adapter has the same bytes.
     path = Path(folder) / "adapter_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config["target_modules"] = sorted(config["target_modules"])
+    config["base_model_name_or_path"] = base_model
     path.write_text(json.dumps(config, indent=2, sort_keys=True), encoding="utf-8")
 
 
@@ -188,9 +192,9 @@ class LowRank(TuningMethod[LoraOptions]):
         """See `attach_lora`."""
         return attach_lora(model, options)
 
-    def save(self, model: Any, folder: str) -> None:
+    def save(self, model: Any, folder: str, *, base_model: str) -> None:
         """See `save_adapter`."""
-        save_adapter(model, folder)
+        save_adapter(model, folder, base_model=base_model)
 
 
 METHOD = LowRank(

@@ -71,8 +71,12 @@ class TuningMethod(ABC, Generic[O]):
         """
 
     @abstractmethod
-    def save(self, model: Any, folder: str) -> None:
-        """Write what users load afterwards: a PEFT adapter folder, or a whole model folder."""
+    def save(self, model: Any, folder: str, *, base_model: str) -> None:
+        """Write what users load afterwards: a PEFT adapter folder, or a whole model folder.
+
+        `base_model` is what an adapter says that it belongs to: a name that means the same on other machines, where
+        there is one.
+        """
 
 
 def must_be(condition: bool, *, method: str, option: str, value: object, expected: str, example: object) -> None:

@@ -78,6 +78,15 @@ def cached_snapshot(hub_id: str, *, env: Mapping[str, str]) -> Snapshot | None:
     return None
 
 
+def cached_hub_id(folder: Path) -> str | None:
+    """The hub id that a folder of some machine's hub cache belongs to (models--owner--name/snapshots/revision)."""
+    store = folder.parent.parent.name
+    if folder.parent.name != "snapshots" or not store.startswith("models--"):
+        return None
+    hub_id = store.removeprefix("models--").replace("--", "/", 1)
+    return hub_id if is_hub_id(hub_id) else None
+
+
 def is_offline(env: Mapping[str, str]) -> bool:
     """Whether the user has forbidden the network, with the variable that huggingface_hub itself obeys."""
     return env.get("HF_HUB_OFFLINE", "").strip().upper() in {"1", "ON", "YES", "TRUE"}

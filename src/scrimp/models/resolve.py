@@ -7,7 +7,7 @@ from scrimp.core.errors import SpecError, UnknownNameError, nearest
 from scrimp.core.model import ModelKind, ModelSource
 from scrimp.models.bundled import BUNDLED, HUB_ID, bundled_folder, is_bundled, is_converted
 from scrimp.models.folder import check_pickle_allowed, find_weights, has_weights, read_config
-from scrimp.models.hub import Fetch, Snapshot, cached_snapshot, hub_fetch, is_hub_id
+from scrimp.models.hub import Fetch, Snapshot, cached_hub_id, cached_snapshot, hub_fetch, is_hub_id
 from scrimp.models.shapes import shape_from_config
 from scrimp.models.table import find_known, known_shapes
 
@@ -46,6 +46,16 @@ def resolve(name: str, *, env: Mapping[str, str], fetch: Fetch | None = None) ->
     if snapshot is None and known:
         return ModelSource(name=hub_id, kind="table", folder=None, revision=None, shape=known[1])
     return _from_hub(snapshot or (fetch or hub_fetch(env))(hub_id), env=env)
+
+
+def public_name(name: str) -> str:
+    """What other machines call the model that a resolved job names so: its hub id, where it has one.
+
+    A folder of the hub's cache is the id that it was fetched under; any other folder keeps its path.
+    """
+    if is_bundled(name):
+        return HUB_ID
+    return cached_hub_id(Path(name)) or name
 
 
 def _bundled(env: Mapping[str, str]) -> ModelSource:

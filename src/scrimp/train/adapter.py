@@ -1,4 +1,4 @@
-"""The result of a run: what the tuning method stores, with the tokenizer and the template that it was trained with."""
+"""The result of a run: what the tuning method stores, with tokenizer, template and a card that says what it is."""
 
 import shutil
 from pathlib import Path
@@ -21,17 +21,29 @@ _TOKENIZER_FILES = (
 )
 
 
-def save_result(folder: Path, loaded: LoadedModel, recipe: Recipe, *, model_folder: Path) -> Published:
+def save_result(
+    folder: Path, loaded: LoadedModel, recipe: Recipe, *, model_folder: Path, base_model: str, card: str
+) -> Published:
     """Publish `folder`: a PEFT adapter, or for `full` a whole model.
+
+    Args:
+        folder: where it goes.
+        loaded: the trained model.
+        recipe: says by which method.
+        model_folder: the base model's files; the tokenizer's are copied.
+        base_model: what an adapter says that it belongs to.
+        card: the README.md.
 
     Raises:
         ResourceError: the disk is full; the last checkpoint still holds everything.
     """
 
     def fill(aside: Path) -> None:
-        methods.get(recipe.method.name).save(loaded.module, str(aside))
+        methods.get(recipe.method.name).save(loaded.module, str(aside), base_model=base_model)
         for name in _TOKENIZER_FILES:
             if (model_folder / name).is_file() and not (aside / name).exists():
                 shutil.copyfile(model_folder / name, aside / name)
+        # PEFT puts an empty template here.
+        (aside / "README.md").write_text(card, encoding="utf-8")
 
     return publish(folder, fill=fill)

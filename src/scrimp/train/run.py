@@ -16,6 +16,7 @@ from scrimp.train.meter import Meter
 from scrimp.train.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    from scrimp.train.card import CardFacts
     from scrimp.train.session import Progress, Session
 
 ADAPTER_FOLDER = "adapter"
@@ -86,8 +87,17 @@ def _finish(session: "Session", progress: "Progress", model_folder: Path) -> Run
     """Save the result and say so. Cut off here, the run does it again from its last checkpoint."""
     from scrimp.train.adapter import save_result
     from scrimp.train.boundary import tell_measured
+    from scrimp.train.card import card
 
-    save_result(session.folder / ADAPTER_FOLDER, session.forward.loaded, session.job.recipe, model_folder=model_folder)
+    facts = _card_facts(session)
+    save_result(
+        session.folder / ADAPTER_FOLDER,
+        session.forward.loaded,
+        session.job.recipe,
+        model_folder=model_folder,
+        base_model=facts.base_model,
+        card=card(session.job, facts),
+    )
     tell_measured(session)
     return session.events.emit(
         "finished",
@@ -96,6 +106,26 @@ def _finish(session: "Session", progress: "Progress", model_folder: Path) -> Run
         total_tokens=progress.total_tokens,
         trained_tokens=progress.trained_tokens,
         final_loss=progress.loss,
+    )
+
+
+def _card_facts(session: "Session") -> "CardFacts":
+    """Held-out losses are read back from the event log: the attempt that measured them may have been an earlier one."""
+    from scrimp.models.resolve import public_name
+    from scrimp.spec.events import EVENTS_FILE, read_events
+    from scrimp.train.card import CardFacts
+
+    told = [event for event in read_events(session.folder / EVENTS_FILE) if event.kind == "evaluated"]
+    losses = {str(event.values.get("when")): event.values.get("loss") for event in told}
+    before, after = losses.get("before"), losses.get("after")
+    return CardFacts(
+        base_model=public_name(session.job.recipe.model),
+        data_sha256=session.facts.data_sha256,
+        model_sha256=session.facts.model_sha256,
+        rows=len(session.dataset.train),
+        loss_before=before if isinstance(before, float) else None,
+        loss_after=after if isinstance(after, float) else None,
+        versions=session.facts.versions,
     )
 
 
