@@ -37,7 +37,7 @@ def stack_of(row: Row) -> Stack:
         double_quantised=row["quant"] != "nf4",
         packs_head=litgpt,
         score_bytes=_score_bytes(row),
-        keeps_packed_inputs=quantised and "before 0.43.2 keeps" in row["notes"],
+        keeps_packed_inputs=quantised and _keeps_packed_inputs(row),
         # All published rows are older than transformers 5.
         packs_experts=True,
         fused_qkv=litgpt,
@@ -105,6 +105,18 @@ def checkpointing_of(row: Row) -> Checkpointing:
     return given.get(row["grad_checkpointing"], "full")
 
 
+def version_in(framework: str, *names: str) -> tuple[int, ...] | None:
+    """The version of a library that a row's `framework` names: `bnb 0.41.3` gives (0, 41, 3)."""
+    found = re.search(rf"\b(?:{'|'.join(names)})[ =]+(\d+(?:\.\d+)*)", framework)
+    return tuple(map(int, found[1].split("."))) if found else None
+
+
+def _keeps_packed_inputs(row: Row) -> bool:
+    """bitsandbytes before 0.43.2 kept the input of every 4-bit linear for backward (its PR 1270)."""
+    version = version_in(row["framework"], "bnb", "bitsandbytes")
+    return "before 0.43.2 keeps" in row["notes"] or (version is not None and version < (0, 43, 2))
+
+
 def _optimizer_step(row: Row) -> OptimizerStep:
     name = row["optimizer"].lower()
     if "backward" in name:
@@ -138,5 +150,5 @@ def _loss_bytes(row: Row) -> float:
         return 8.0
     if "chunk" in note.lower():
         return 4.0
-    keeps_16bit_logits = any(f"transformers 4.{minor}" in framework for minor in range(46, 58))
-    return 14.0 if keeps_16bit_logits else 12.0
+    transformers = version_in(framework, "transformers")
+    return 14.0 if transformers is not None and (4, 46) <= transformers < (5,) else 12.0
