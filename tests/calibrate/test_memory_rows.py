@@ -31,7 +31,7 @@ def row(**cells):
         ("torch peak reserved", "reserved"),
         ("torch reserved (alloc+cache)", "reserved"),
         ("nvidia-smi", "device"),
-        ("device memory reserved (axolotl log)", "device"),
+        ("device memory reserved (axolotl log)", "unstated"),
         ("GPU memory (unit printed G; kind not stated)", "unstated"),
         ("", "unstated"),
     ],

@@ -50,6 +50,7 @@ _LIKE_FULL = {"full", "galore", "lisa", "badam", "osf", "llamapro"}
 _MODELLED = {"full", "lora", "qlora", "lora+emb"}
 # LoRA-FA and MiCA keep or train other tensors than LoRA does.
 _VARIANTS = ("lora-fa", "mica")
+_LENGTH_UNKNOWN = ("not stated", "not recorded", "assumed")
 # A batch whose length nobody wrote down is as long as most published ones; rows one at a time.
 _USUAL_LENGTH_TOKENS, _USUAL_ROWS = 2048, 1
 
@@ -110,7 +111,7 @@ def memory_row(row: Row) -> MemoryRow:
     return MemoryRow(
         row=row,
         case=_case(row, shape, method, length),
-        figure=figure_of(row["metric"]),
+        figure=_figure(row),
         lengths_vary="vary" in row["length_note"] or row["length_note"].startswith("variable"),
         method=method,
         modelled=method in _MODELLED,
@@ -127,7 +128,14 @@ def figure_of(metric: str) -> Figure:
     """Which figure a metric names: torch's peaks, what the driver says, or what was printed without saying what."""
     if metric.startswith("torch"):
         return "reserved" if "reserved" in metric and "active" not in metric else "allocated"
-    return "device" if metric == "nvidia-smi" or "reserved" in metric else "unstated"
+    return "device" if metric == "nvidia-smi" else "unstated"
+
+
+def _figure(row: Row) -> Figure:
+    """As the metric says; but what a driver saw of batches nobody knows the length of says little about the driver."""
+    figure = figure_of(row["metric"])
+    unknown = any(word in row["length_note"] for word in _LENGTH_UNKNOWN)
+    return "unstated" if figure == "device" and unknown else figure
 
 
 def _case(row: Row, shape: ModelShape, method: str, length_tokens: int) -> MemoryCase:
