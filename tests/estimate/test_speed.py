@@ -137,8 +137,10 @@ def test_a_larger_micro_batch_is_never_slower(make, device, values, more):
 @settings(max_examples=100, deadline=None)
 def test_checkpointing_is_never_faster_and_a_selective_loss_never_slower(make, device, values):
     load = make.load()
-    off, on = (step_s(_pace(make, device, **{**values, "checkpointing": flag}), load) for flag in ("none", "full"))
-    assert off <= on
+    none, selective, full = (
+        step_s(_pace(make, device, **{**values, "checkpointing": kind}), load) for kind in ("none", "selective", "full")
+    )
+    assert none <= min(selective, full)
     selected, full = (step_s(_pace(make, device, **{**values, "loss": kind}), load) for kind in ("selected", "full"))
     assert selected <= full
 

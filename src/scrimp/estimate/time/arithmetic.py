@@ -5,7 +5,8 @@ Per token, P linear weights passed (experts: the active ones), L layers, d = hea
     forward pass           2 P + a          a = 2 L d S (causal attention)
     backward, frozen base  2 P + 2 a        input gradients alone: 4 P in all ("4N")
     backward, all trained  4 P + 2 a        6 P in all ("6N")
-    checkpointing          2 P + a more     one forward pass again
+    checkpointing, full    2 P + a more     one forward pass again
+    selective              traffic alone    products and attention are kept; what lies between them is computed again
 
 Checks: NVIDIA's MLPerf configuration counts 2,598 TFLOP for 8,192 tokens of Llama-2-70B LoRA, 4 P + 3 a gives 2,516;
 GPT-3 is 6 x 175e9 x 300e9 = 3.15e23.
@@ -35,11 +36,15 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Passes over the weights for one token: `products` counts forward and backward, `attention` likewise."""
+    """Passes over the weights for one token: `products` counts forward and backward, `attention` likewise.
+
+    `again_bytes` is the traffic of what is computed again without products: norms, activation functions, casts.
+    """
 
     products: int
     attention: int
     weights: int
+    again_bytes: float = 0.0
 
 
 def arithmetic_of(shape: ModelShape) -> Arithmetic:

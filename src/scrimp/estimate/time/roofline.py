@@ -2,6 +2,7 @@
 
     compute = T (W + A / k) / (peak x efficiency x stack x T / (T + T0))
     unpack  = c x passes x 4.5 B x P / memory bandwidth                      4-bit weights
+    again   = T x bytes / memory bandwidth                                   selective checkpointing, beside unpack
     floor   = t0 x L x passes / 3                                            launch-bound small steps
     traffic = bytes x P x passes x (n - 1) / n / link                        sharded weights, n capped at 8
     step    = (max(compute + unpack, floor)^4 + traffic^4)^(1/4) x (1 + loss)^log2(n / 8)
@@ -162,6 +163,7 @@ def micro_step_s(
 ) -> float:
     """Seconds of one micro-step."""
     compute = _products_s(work, step, chip, stack, constants) + _unpack_s(work, step, chip, constants)
+    compute += step.tokens * step.passes.again_bytes / chip.bandwidth_bytes_per_s
     body = max(compute, _floor_s(work, step, stack, constants))
     traffic = _traffic_s(work, step, chip, constants)
     if traffic:

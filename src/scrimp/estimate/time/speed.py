@@ -1,11 +1,12 @@
 """How long one pass over a micro-batch takes on a given machine: the one door to the GPU and the CPU model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Recipe
-from scrimp.estimate.memory.activations import mlp_width
+from scrimp.estimate.memory.activations import layer_bytes, mlp_width
+from scrimp.estimate.memory.case import MemoryCase
 from scrimp.estimate.stack import TRAINER, Stack
 from scrimp.estimate.time.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
 from scrimp.estimate.time.cpu_speed import CONSTANTS as CPU
@@ -156,4 +157,13 @@ def _reduce_s(pace: Pace) -> float:
 
 
 def _training_passes(pace: Pace) -> Passes:
-    return training_passes(frozen_base=pace.tuning.frozen_base, checkpointing=pace.recipe.checkpointing)
+    passes = training_passes(frozen_base=pace.tuning.frozen_base, checkpointing=pace.recipe.checkpointing)
+    if pace.recipe.checkpointing != "selective":
+        return passes
+    case = MemoryCase(
+        shape=pace.shape, recipe=pace.recipe, tuning=pace.tuning, gpus=pace.gpus,
+        longest_row_tokens=pace.recipe.micro_batch_tokens, trained_share=1.0, stack=pace.stack,
+    )  # fmt: skip
+    # Each byte that is made again is written once and read once.
+    again = 2 * pace.shape.layers * layer_bytes(case).recomputed_under("selective")
+    return replace(passes, again_bytes=again)
