@@ -36,3 +36,13 @@ def test_threads_sleep_unless_told_otherwise(job):
     settle_process(job(), environ)
     assert environ["OMP_WAIT_POLICY"] == "ACTIVE"
     assert environ["OMP_NUM_THREADS"] == "7"
+
+
+def test_cuda_segments_grow_unless_the_user_has_settings_of_their_own(job):
+    environ = {}
+    settle_process(job(), environ)
+    assert environ["PYTORCH_ALLOC_CONF"] == environ["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+    theirs = {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128"}
+    settle_process(job(), theirs)
+    assert "PYTORCH_ALLOC_CONF" not in theirs
+    assert theirs["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:128"

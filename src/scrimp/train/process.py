@@ -5,15 +5,20 @@ from collections.abc import Mapping, MutableMapping
 
 from scrimp.core.recipe import ResolvedJob
 
+_ALLOCATOR_NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+
 
 def settle_process(job: ResolvedJob, environ: MutableMapping[str, str]) -> None:
     """Fill in, where `environ` (the process's own) does not say otherwise.
 
     OpenMP threads that wait shall sleep: spinning costs a small or shared machine a multiple of what it gains. cuBLAS
-    needs a fixed workspace to give the same bits twice.
+    needs a fixed workspace to give the same bits twice. CUDA's allocator shall grow its segments: steps differ in
+    length, and fixed segments of all sizes hold memory that none of them can use (both names: torch renamed it in 2.9).
     """
     environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if not environ.keys() & set(_ALLOCATOR_NAMES):
+        environ.update(dict.fromkeys(_ALLOCATOR_NAMES, "expandable_segments:True"))
     environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if job.threads is not None:
         environ["OMP_NUM_THREADS"] = str(job.threads)
