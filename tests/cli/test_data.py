@@ -195,3 +195,13 @@ def test_histogram_bins_are_round_and_hold_every_row():
 
 def test_control_characters_are_spelt_out():
     assert visible("a\tb\x1b[2J\nc é漢") == "a\\tb\\x1b[2J\nc é漢"
+
+
+def test_rows_that_are_not_here_are_told_before_a_tokenizer_is_fetched(scrimp):
+    code, _, err = scrimp("show", "rwos.jsonl", "--model", "owner/model")
+    assert code == 3
+    assert "did you mean rows.jsonl" in err
+    code, _, err = scrimp("show", "rows.jsonl", "--row", "9", "--model", "owner/model")
+    assert code == 3
+    assert "no row 9" in err
+    assert scrimp("show", "rows.jsonl", "--model", "owner/model")[0] == 11

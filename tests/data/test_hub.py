@@ -1,5 +1,9 @@
 """Data sets of the hub: loaded when no such path exists; errors that say what to type."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from scrimp.core.errors import DataError, NetworkError
@@ -92,3 +96,33 @@ def test_a_mistake_in_the_program_is_not_taken_for_a_missing_network(tmp_path):
 
     with pytest.raises(AttributeError):
         open_source("owner/name", base=tmp_path, load=wrong)
+
+
+@pytest.mark.parametrize("name", ["RepositoryNotFoundError", "DatasetNotFoundError"])
+def test_a_data_set_that_the_hub_does_not_have_is_no_matter_of_the_network(tmp_path, name):
+    def load(hub_id, config):
+        raise type(name, (OSError,), {})("404 Client Error")
+
+    with pytest.raises(DataError, match="no public data set") as caught:
+        open_source("owner/name", base=tmp_path, load=load)
+    assert "spelling" in caught.value.next_step
+
+
+def test_a_missing_network_is_noticed_at_the_first_question(tmp_path):
+    """With real packages and an address where nobody listens: `datasets` itself would ask for half a minute."""
+    pytest.importorskip("datasets")
+    code = (
+        "from pathlib import Path\n"
+        "from scrimp.core.errors import NetworkError\n"
+        "from scrimp.data.source import open_source\n"
+        "try:\n"
+        "    open_source('owner/name', base=Path('.'))\n"
+        "except NetworkError as error:\n"
+        "    print('refused:', error.exit_code)\n"
+    )
+    env = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "refused: 11"
+    assert "Retrying" not in done.stderr

@@ -226,3 +226,18 @@ def test_an_empty_name_is_unknown(env: Mapping[str, str]):
 )
 def test_what_other_machines_call_a_model(name: str, elsewhere: str):
     assert public_name(name) == elsewhere
+
+
+def test_the_beginning_of_the_bundled_models_name_is_answered_with_it(env: Mapping[str, str]):
+    with pytest.raises(UnknownNameError) as caught:
+        resolve("smollm2", env=env)
+    assert caught.value.next_step == "model: smollm2-135m-instruct"
+
+
+def test_a_known_model_that_cannot_be_fetched_is_not_advised_to_be_planned_instead_of_itself(env: Mapping[str, str]):
+    from scrimp.models.hub import hub_fetch
+
+    with pytest.raises(NetworkError) as caught:
+        hub_fetch({**env, "HF_HUB_OFFLINE": "1"})("Qwen/Qwen3-8B")
+    assert "scrimp plan needs no network" in caught.value.next_step
+    assert "such as" not in caught.value.next_step

@@ -164,7 +164,8 @@ WRONG = {
     "mapping for a word": ("name: {a: b}\n", ["job.yaml:3:7", "name is a mapping"]),
     "word for a section": ("training: fast\n", ["job.yaml:3:11", "the keys are epochs", "training: {epochs: 1.0}"]),
     "no space in a section": ("training:\n  epochs:2\n", ["job.yaml:4:3", "epochs: 2", "a space after the colon"]),
-    "unknown method": ("method: lroa\n", ["job.yaml:3:9", '"lroa"', "lora", "name: lora"]),
+    "unknown method": ("method: lroa\n", ["job.yaml:3:9", '"lroa"', "lora", "example:  method: lora"]),
+    "unknown method's name": ("method: {name: lroa}\n", ["job.yaml:3:16", '"lroa"', "example:  name: lora"]),
     "unknown option": ("method: {name: lora, rnak: 8}\n", ["job.yaml:3:22", '"rnak"', "did you mean rank", "rank: 16"]),
     "option of no method": ("method: {rnak: 8}\n", ["job.yaml:3:10", "no method has an option", "rank"]),
     "option of full": ("method: {name: full, rank: 8}\n", ["job.yaml:3:22", 'method "full" has no option "rank"']),
@@ -329,3 +330,12 @@ class TestFiles:
         file.write_bytes(b"\xef\xbb\xbfmodel: m\r\ndata: hub/rows\r\nnmae: x\r\n")
         with pytest.raises(SpecError, match=r"job\.yaml:3:1"):
             read_spec(file)
+
+
+def test_a_key_whose_value_was_refused_is_not_called_missing_too():
+    with pytest.raises(SpecError) as caught:
+        parse_spec("model: a\ndata: [rows.jsonl]\n", where="job.yaml")
+    assert "data is a list" in str(caught.value)
+    assert "missing" not in str(caught.value)
+    with pytest.raises(SpecError, match="data is missing"):
+        parse_spec("model: a\n", where="job.yaml")

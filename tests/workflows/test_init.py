@@ -138,3 +138,20 @@ def test_a_place_that_cannot_be_written_is_named(world, tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ResourceError, match="cannot be written"):
         init(InitRequest(path=Path("file/job.yaml")), world=world)
+
+
+@pytest.mark.parametrize(
+    ("model", "doubts"),
+    [
+        ("smollm2-135m-instruct", ()),
+        ("Qwen/Qwen3-8B", ()),
+        ("somebody/new-model", ()),
+        ("weights", ()),
+        ("qwenn3-8b", ("the model qwenn3-8b is not known; did you mean Qwen3-8B or Qwen3-4B?",)),
+    ],
+)
+def test_a_model_that_means_nothing_is_said_and_written_all_the_same(world, tmp_path, model, doubts):
+    (tmp_path / "weights").mkdir()
+    made = init(InitRequest(answers={"model": model}), world=world)
+    assert made.doubts == doubts
+    assert model in (tmp_path / made.path).read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrimp.core.errors import ResourceError, SpecError
+from scrimp.core.errors import SpecError
 from scrimp.workflows.job_file import read_job, write_job
 
 
@@ -17,7 +17,7 @@ def test_a_job_comes_back_as_it_was_and_follows_its_folder(interrupted_run, tmp_
 
 
 def test_a_missing_and_a_damaged_file_say_what_to_do(tmp_path):
-    with pytest.raises(ResourceError, match="no file") as caught:
+    with pytest.raises(SpecError, match="no file") as caught:
         read_job(tmp_path / "resolved.json")
     assert "scrimp run" in caught.value.next_step
     (tmp_path / "resolved.json").write_text('{"run_id": 3')

@@ -48,7 +48,7 @@ def command(path: Path, force: bool, schema: bool, as_json: bool, **flags: str |
     request = InitRequest(path=path, answers={name: text for name, text in flags.items() if text}, force=force)
     made = init(request, world=world, ask=_ask if sys.stdin.isatty() and not as_json else None)
     if as_json:
-        for note in made.notes:
+        for note in (*made.notes, *made.doubts):
             print_note(note)
         print_json({"path": str(made.path), "next": made.next_step})
         return
@@ -68,6 +68,7 @@ def _lines(made: "Initialised") -> "list[RenderableType]":
         ("wrote", str(made.path)),
         ("", f"{made.schema_path} (for editors; may be deleted)"),
         *(("data", note) for note in made.notes),
+        *(("note", doubt) for doubt in made.doubts),
         ("next", made.next_step),
     ]
     return [Text.assemble((f"{name:<7}", "bold"), text) for name, text in rows]

@@ -87,7 +87,7 @@ def main() -> None:
         print_error(error, as_json="--json" in sys.argv)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        _show_usage_error(error)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         click.echo("stopped", err=True)
@@ -99,3 +99,20 @@ def main() -> None:
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    """click's own text for people; under --json the same three parts as every other error."""
+    if "--json" not in sys.argv:
+        error.show()
+        return
+    from scrimp.cli.output import print_error
+    from scrimp.core.errors import SpecError
+
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    usage = SpecError(
+        what=error.format_message(),
+        expected=" ".join(context.get_usage().split()).removeprefix("Usage: ") if context else "",
+        next_step=f"{context.command_path if context else 'scrimp'} --help",
+    )
+    print_error(usage, as_json=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from scrimp._lazy import need
@@ -11,6 +12,9 @@ from scrimp.data.row import Place, SourceRow
 from scrimp.data.split import kind_of
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(:[\w.-]+)?")
+# How long one question to the hub may take before the network counts as missing.
+_PATIENCE_S = 10.0
+_NOT_FOUND = {"RepositoryNotFoundError", "DatasetNotFoundError"}
 
 # (data set, configuration or None) -> rows by split.
 HubLoader = Callable[[str, str | None], Mapping[str, Any]]
@@ -50,7 +54,7 @@ def open_hub(hub_id: str, *, load: HubLoader) -> HubSource:
 
     Raises:
         NetworkError: the hub cannot be reached, and the data set is not in its cache.
-        DataError: the data set needs a configuration name, or cannot be read.
+        DataError: there is no such data set, it needs a configuration name, or it cannot be read.
     """
     name, _, config = hub_id.partition(":")
     try:
@@ -62,6 +66,12 @@ def open_hub(hub_id: str, *, load: HubLoader) -> HubSource:
             next_step=f"data: {{path: {name}:CONFIG}}",
         ) from error
     except Exception as error:
+        if type(error).__name__ in _NOT_FOUND:
+            raise DataError(
+                what=f'there is no file or folder "{hub_id}" here, and no public data set of that name on the hub',
+                expected="a path that exists, or owner/name as the hub spells it",
+                next_step="check the spelling; for a private data set: export HF_TOKEN=hf_...",
+            ) from error
         # The client stack raises its own, requests' and httpx's errors for one and the same missing network.
         if not _is_network(error):
             raise
@@ -77,13 +87,23 @@ def open_hub(hub_id: str, *, load: HubLoader) -> HubSource:
 
 def load_from_hub(name: str, config: str | None) -> Mapping[str, Any]:
     """All splits of a data set, from the cache when it is there."""
-    datasets = need("datasets", extra="data", why=f"to load {name} from the hub (there is no such path here)")
+    why = f"to load {name} from the hub (there is no such path here)"
+    datasets: Any = need("datasets", extra="data", why=why)
+    hub: Any = need("huggingface_hub", extra="data", why=why)
+    places = (
+        Path(datasets.config.HF_DATASETS_CACHE) / name.replace("/", "___"),
+        Path(hub.constants.HF_HUB_CACHE) / f"datasets--{name.replace('/', '--')}",
+    )
+    if not hub.constants.HF_HUB_OFFLINE and not any(place.exists() for place in places):
+        # Once, and before `datasets` asks: that one takes half a minute of retries to find no network.
+        hub.HfApi().dataset_info(name, timeout=_PATIENCE_S)
     return datasets.load_dataset(name, config)
 
 
 def _is_network(error: Exception) -> bool:
     packages = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
-    return isinstance(error, OSError) or bool(packages & {"datasets", "huggingface_hub", "httpx", "requests"})
+    known = ("datasets", "huggingface_hub", "httpx", "requests")
+    return isinstance(error, OSError) or any(package.startswith(known) for package in packages)
 
 
 def _first_lines(error: Exception) -> str:

@@ -167,7 +167,10 @@ def _hub_error(errors: Any, hub_id: str, error: Exception) -> ScrimpError:
 
 def _unreachable(hub_id: str, why: str) -> NetworkError:
     close = nearest(hub_id, known_shapes(), count=1)
-    offline = f"; without network, plan with a model whose sizes scrimp knows, such as {close[0]}" if close else ""
+    if hub_id in known_shapes():
+        offline = "; its sizes are known: scrimp plan needs no network for it"
+    else:
+        offline = f"; without network, plan with a model whose sizes scrimp knows, such as {close[0]}" if close else ""
     return NetworkError(
         what=f"{hub_id} cannot be fetched from the hub: {why}",
         expected="network, or the model in the hub's cache on this machine",

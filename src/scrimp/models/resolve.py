@@ -11,6 +11,9 @@ from scrimp.models.hub import Fetch, Snapshot, cached_hub_id, cached_snapshot, h
 from scrimp.models.shapes import shape_from_config
 from scrimp.models.table import find_known, known_shapes
 
+# So much of a name is no longer chance.
+_TELLING_CHARS = 3
+
 
 def resolve(name: str, *, env: Mapping[str, str], fetch: Fetch | None = None) -> ModelSource:
     """The model that `name` means. In this order:
@@ -108,7 +111,9 @@ def _from_hub(snapshot: Snapshot, *, env: Mapping[str, str]) -> ModelSource:
 
 def _unknown(typed: str) -> UnknownNameError:
     short = {hub_id.partition("/")[2]: hub_id for hub_id in known_shapes()}
-    close = [short.get(item, item) for item in nearest(typed, (BUNDLED, *short, *known_shapes()))]
+    # Whoever types the beginning of a name that needs no network means that one before any that is merely alike.
+    begun = (BUNDLED,) if len(typed) >= _TELLING_CHARS and BUNDLED.startswith(typed.lower()) else ()
+    close = [*begun, *(short.get(item, item) for item in nearest(typed, (BUNDLED, *short, *known_shapes())))]
     hint = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
     return UnknownNameError(
         what=f'model "{typed}" is not known',

@@ -54,7 +54,8 @@ class Builder:
             noun: T = adapter(kind).validate_json(json.dumps(values), strict=True)
         except ValidationError as error:
             for item in error.errors():
-                self.mistakes.append(self._mistake(item, kind))
+                if not self._told_already(item):
+                    self.mistakes.append(self._mistake(item, kind))
             return None
         return noun
 
@@ -63,6 +64,12 @@ class Builder:
         while path not in self.nodes:
             path = path[:-1]
         return self.nodes[path].place
+
+    def _told_already(self, item: Any) -> bool:
+        """Whether a key is only missing because what was written for it was refused before."""
+        path: Path = tuple(item["loc"])
+        around = self.nodes.get(path[:-1])
+        return item["type"] == "missing" and isinstance(around, Table) and path[-1] in around.keys
 
     def _mistake(self, item: Any, kind: Any) -> Mistake:
         """One of pydantic's errors in our words."""
@@ -85,7 +92,9 @@ class Builder:
             known = method_keys(name.value)
         except UnknownNameError as error:
             close = nearest(name.value, (*methods.names(), "auto"))
-            example = example_line("method.name", close[0] if close else "lora", place=name.place)
+            shown = close[0] if close else "lora"
+            short = name.place.line is not None and name.place.text.lstrip().startswith("method: " + str(name.value))
+            example = f"method: {shown}" if short else example_line("method.name", shown, place=name.place)
             self.mistakes.append(Mistake(place=name.place, what=error.what, expected=error.expected, example=example))
             return table
         if not isinstance(options, Table):

@@ -88,9 +88,10 @@ def show_data(request: DataRequest, *, first_row: int, rows: int, world: World) 
             expected="the model that will be trained",
             next_step=f"scrimp data show {request.data} --model smollm2-135m-instruct",
         )
-    tokenizer = tokenizer_of(job.model, world=world)
+    # The rows first: they are here, and the tokenizer may have to be fetched.
     content = read_content(job.data, base=world.cwd)
     chosen = _chosen(content, first_row=first_row, rows=rows, path=job.data.path)
+    tokenizer = tokenizer_of(job.model, world=world)
     return ShownData(
         path=job.data.path,
         shape=content.shape.name,

@@ -8,7 +8,9 @@ from typing import get_args
 
 from scrimp.core.errors import ResourceError, SpecError, nearest
 from scrimp.core.job import JobSpec, MarketSpec, Where
-from scrimp.models.bundled import BUNDLED
+from scrimp.models.bundled import BUNDLED, is_bundled
+from scrimp.models.hub import is_hub_id
+from scrimp.models.table import find_known, known_shapes
 from scrimp.spec.paths import is_local, to_folder
 from scrimp.spec.read import spec_from_flags
 from scrimp.spec.schema import schema_text
@@ -55,13 +57,17 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Initialised:
-    """What was written, what to know about it, and the command to type next."""
+    """What was written, what to know about it, and the command to type next.
+
+    `doubts` names answers that mean nothing yet.
+    """
 
     path: Path
     schema_path: Path
     spec: JobSpec
     notes: tuple[str, ...]
     next_step: str
+    doubts: tuple[str, ...] = ()
 
 
 def init(request: InitRequest, *, world: World, ask: Ask | None = None) -> Initialised:
@@ -93,6 +99,7 @@ def init(request: InitRequest, *, world: World, ask: Ask | None = None) -> Initi
         schema_path=schema_path,
         spec=placed,
         notes=(_data_note(spec.data.path, cwd=world.cwd),),
+        doubts=_model_doubts(spec.model, cwd=world.cwd),
         next_step=f"scrimp {'run' if spec.market.where == 'local' else 'plan'} {shlex.quote(str(path))}",
     )
 
@@ -140,6 +147,14 @@ def _data_note(data: str, *, cwd: Path) -> str:
     around = [item.name for item in place.parent.iterdir()] if place.parent.is_dir() else []
     close = [(Path(data).parent / name).as_posix() for name in nearest(place.name, around)]
     return f"{data} is not there yet" + (f"; did you mean {' or '.join(close)}?" if close else "")
+
+
+def _model_doubts(model: str, *, cwd: Path) -> tuple[str, ...]:
+    """A word on a model's name that means nothing yet; a hub id is taken as it is."""
+    if (cwd / Path(model).expanduser()).exists() or is_hub_id(model) or is_bundled(model) or find_known(model):
+        return ()
+    close = nearest(model, (BUNDLED, *known_shapes(), *(name.partition("/")[2] for name in known_shapes())), count=2)
+    return (f"the model {model} is not known" + (f"; did you mean {' or '.join(close)}?" if close else ""),)
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from scrimp.core.errors import ResourceError
+from scrimp.core.errors import SpecError
 from scrimp.core.recipe import ResolvedJob
 from scrimp.spec.codec import dump_json, load_json
 
@@ -12,11 +12,10 @@ def read_job(path: Path) -> ResolvedJob:
     """The job in a resolved.json. The folder that it lies in is the run folder, wherever it was moved to.
 
     Raises:
-        ResourceError: no such file.
-        SpecError: it is damaged.
+        SpecError: no such file, or it is damaged.
     """
     if not path.is_file():
-        raise ResourceError(
+        raise SpecError(
             what=f"there is no file {path}",
             expected="the resolved.json of a run folder",
             next_step="scrimp run SPEC    # makes one and trains it",
