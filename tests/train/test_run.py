@@ -17,7 +17,7 @@ pytestmark = pytest.mark.train
 
 
 def test_a_run_ends_with_a_lower_loss_and_a_result_that_loads(make_job, train_job):
-    job = make_job(epochs=3.0, learning_rate=5e-3, job={"sample_prompts": ("Define hope.",)})
+    job = make_job(epochs=3.0, learning_rate=5e-3, job={"sample_prompts": ("Define hope.",), "probe": "off"})
     outcome, watch = train_job(job, catch=())
     kinds = [event.kind for event in watch.events]
     assert kinds[:4] == ["started", "loaded", "evaluated", "sampled"]

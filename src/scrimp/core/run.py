@@ -11,6 +11,8 @@ EventKind = Literal[
     "loaded",
     "resumed",
     "skipped_checkpoint",
+    "probed",
+    "replanned",
     "step",
     "evaluated",
     "sampled",
@@ -36,16 +38,19 @@ class RunEvent:
       loaded             load_s, params, trainable_params, rows, eval_rows, layout
       resumed            checkpoint, from_step
       skipped_checkpoint checkpoint, reason
+      probed             the fields of a ProbeReading
+      replanned          reason, change, micro_batch_tokens, checkpointing; written by whoever starts the next attempt
       step               loss, learning_rate, gradient_norm, total_tokens, trained_tokens, step_s, cpu_s,
-                         tokens_per_s, spent_usd
+                         tokens_per_s, spent_usd, and the energy of this attempt so far (below)
       evaluated          loss, perplexity, eval_tokens, when ("before" | "during" | "after"), eval_s
       sampled            prompt, answer, when ("before" | "after")
       checkpointed       checkpoint, size_bytes, save_s
-      measured           peak_bytes (RSS or device), peak_kind, train_s, total_s
+      measured           peak_bytes (RSS or device), peak_kind, train_s, total_s; energy_kwh, gpu_kwh, cpu_kwh,
+                         process_kwh, energy_source, energy_covers where this machine has meters (core/energy.py)
       interrupted        signal, checkpoint
       stopped_at_cap     spent_usd, budget_usd, checkpoint
       finished           adapter, steps, total_tokens, trained_tokens, final_loss
-      failed             error, exit_code
+      failed             error, exit_code, out_of_memory
       note               text
     """
 

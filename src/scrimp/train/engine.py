@@ -1,7 +1,8 @@
 """The training loop, top to bottom.
 
+    look_ahead
+        probe or rehearse                the fullest micro-batch first, so that what does not fit fails at once
     train_to_the_end
-        rehearse                         the fullest micro-batch first, so that what does not fit fails at once
         duties at the boundary           evaluate and sample: before, during, after
         for the rows of each step        which follow from the seed and the step, so nothing is replayed
             stop if asked, or before a limit is passed; with a checkpoint
@@ -14,20 +15,20 @@ random numbers are drawn from (seed, step), the learning rate and the rows are f
 else that a step reads is in the checkpoint.
 """
 
-import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 
-import torch
-
+from scrimp.core.probe import MOST_OF_THE_RUN, PROBE_STEPS, costs_too_much, is_probed
 from scrimp.data.batches import StepOptions, step_rows
 from scrimp.train.boundary import do_duties, save_if_due, stop_if_asked
 from scrimp.train.guards import LearningWatch, check_finite
 from scrimp.train.optimizer import LossScale, clip_gradients, set_learning_rate
+from scrimp.train.probe import probe
 from scrimp.train.schedule import learning_rate
 from scrimp.train.session import Progress, Session
+from scrimp.train.step import backward, seed_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,28 @@ class StepResult:
     loss_scale: LossScale
 
 
+def look_ahead(session: Session, progress: Progress) -> Session:
+    """Before the first step of an attempt: a probe of the whole run, or the fullest micro-batch alone.
+
+    What does not fit fails in the first minute, not when the shuffle brings it up hours later, and the speed is known
+    before the first step is paid for. Returns the session to go on with; no trained bit depends on any of it.
+    """
+    session.forward.loaded.module.train()
+    choice, steps = session.job.probe, session.job.steps
+    # An attempt that goes on from a checkpoint has steps of its own behind it, which say more.
+    if progress.step or not is_probed(choice, steps):
+        if not progress.step and choice == "auto" and costs_too_much(steps):
+            session.events.note(
+                f"no probe: {PROBE_STEPS} steps are more than {MOST_OF_THE_RUN:.0%} of this run's {steps.steps} "
+                "(training.probe=on probes all the same)"
+            )
+        rehearse(session)
+        return session
+    session, reading = probe(session)
+    session.events.emit("probed", **asdict(reading))
+    return session
+
+
 def train_to_the_end(session: Session, progress: Progress) -> Progress:
     """From `progress` to the last step of the job.
 
@@ -54,7 +77,6 @@ def train_to_the_end(session: Session, progress: Progress) -> Progress:
     """
     session.forward.loaded.module.train()
     watch = LearningWatch(session.forward.loaded.trainable)
-    rehearse(session)
     do_duties(session, progress)
     options = StepOptions.of(session.job.recipe)
     for rows in step_rows(session.dataset.sizes.total_tokens, options=options, start_step=progress.step):
@@ -82,13 +104,8 @@ def take_step(session: Session, progress: Progress, rows: Sequence[int], watch: 
     rate = learning_rate(recipe, step=progress.step, steps=session.steps)
     set_learning_rate(optimizer, rate)
 
-    losses: list[torch.Tensor] = []
-    for group in session.micro_batches(rows):
-        batch = session.forward.lay_out([session.dataset.train[row] for row in group])
-        loss = session.forward.loss(batch, factor=scale.scale / trained_tokens)
-        loss.backward()
-        losses.append(loss.detach())
-    mean_loss = float(torch.stack(losses).sum()) / scale.scale
+    groups = session.micro_batches(rows)
+    mean_loss = backward(session, groups, factor=scale.scale / trained_tokens) / scale.scale
 
     for note in watch.see(last=progress.step + 1 == session.steps):
         session.events.note(note)
@@ -111,25 +128,14 @@ def take_step(session: Session, progress: Progress, rows: Sequence[int], watch: 
 
 
 def rehearse(session: Session) -> None:
-    """The fullest micro-batch of the whole run once forward and back; its gradients are thrown away.
-
-    What does not fit fails in the first minute, not when the shuffle brings it up hours later; and the speed is known
-    before the first step is paid for.
-    """
+    """The fullest micro-batch of the whole run once forward and back; its gradients are thrown away."""
     started_s = session.clock.wall_s()
-    rows, forward = session.dataset.train, session.forward
     steps = step_rows(session.dataset.sizes.total_tokens, options=StepOptions.of(session.job.recipe))
     groups = chain.from_iterable(session.micro_batches(step) for step in steps)
-    batch = forward.lay_out([rows[row] for row in max(groups, key=session.memory_tokens)])
-    forward.loss(batch).backward()
+    fullest = max(groups, key=session.memory_tokens)
+    backward(session, (fullest,), factor=1.0)
     session.optimizer.zero_grad(set_to_none=True)
-    session.meter.saw_rate(batch.total_tokens / max(session.clock.wall_s() - started_s, 1e-9))
-
-
-def seed_step(seed: int, step: int) -> None:
-    """Random numbers of a step (dropout) follow from seed and step alone, so a resumed run draws the same ones."""
-    mixed = hashlib.sha256(f"scrimp step {seed} {step}".encode()).digest()
-    torch.manual_seed(int.from_bytes(mixed[:8], "big") >> 1)
+    session.meter.saw_rate(session.total_tokens(fullest) / max(session.clock.wall_s() - started_s, 1e-9))
 
 
 def _after(progress: Progress, result: StepResult) -> Progress:
@@ -161,4 +167,5 @@ def _tell(session: Session, progress: Progress, result: StepResult) -> None:
         tokens_per_s=result.total_tokens / max(result.step_s, 1e-9),
         spent_usd=None if spent is None else str(spent),
         projected_usd=None if projected is None else str(projected),
+        **meter.energy.values(),
     )

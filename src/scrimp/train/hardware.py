@@ -39,6 +39,12 @@ def device_name(device: torch.device) -> str:
     return f"CPU {platform.machine()}, {torch.get_num_threads()} threads"
 
 
+def card_ids(device: torch.device) -> tuple[str, ...]:
+    """The card as its driver names it, `GPU-4b9c...`, whatever CUDA_VISIBLE_DEVICES says; () where not known."""
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None) if device.type == "cuda" else None
+    return () if uuid is None else (f"GPU-{uuid}",)
+
+
 def compute_context(device: torch.device, dtype: torch.dtype) -> contextlib.AbstractContextManager[object]:
     """Matrix products in `dtype` whatever their operands are stored in; nothing to do when that is fp32."""
     if dtype == torch.float32:

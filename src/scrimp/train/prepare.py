@@ -19,7 +19,7 @@ from scrimp.train.boundary import stop_at_limit
 from scrimp.train.checkpoint import CHECKPOINT_FORMAT, Checkpoint, CheckpointState, CheckpointStore
 from scrimp.train.events import EventLog
 from scrimp.train.guards import check_trainable_is_saved
-from scrimp.train.hardware import check_supported, choose_device, device_name
+from scrimp.train.hardware import card_ids, check_supported, choose_device, device_name, idle_memory
 from scrimp.train.load import LoadedModel, load_model
 from scrimp.train.meter import Meter
 from scrimp.train.optimizer import LossScale, build_optimizer
@@ -51,6 +51,8 @@ def prepare(job: ResolvedJob, events: EventLog, meter: Meter, around: Surroundin
     """
     began_s = around.clock.wall_s()
     folder = Path(job.run_folder)
+    # Before this process makes a context of its own on the card.
+    idle_bytes = idle_memory(around.env)
     device = _start(job, events, meter, around)
     store = CheckpointStore(folder / "checkpoints", keep=job.recipe.keep_checkpoints)
     rows = _read_rows(job, events, around)
@@ -78,6 +80,7 @@ def prepare(job: ResolvedJob, events: EventLog, meter: Meter, around: Surroundin
         meter=meter,
         clock=around.clock,
         stop=around.stop,
+        idle_bytes=idle_bytes,
     )
     check_disk(
         folder,
@@ -114,6 +117,10 @@ def _start(job: ResolvedJob, events: EventLog, meter: Meter, around: Surrounding
         run_id=job.run_id,
         price_usd_per_hour=None if price is None else str(price),
     )
+    on_card = device.type == "cuda"
+    meter.energy.start(on_card=on_card, cards=card_ids(device))
+    if on_card and meter.energy.missing:
+        events.note(f"energy: {'; '.join(meter.energy.missing)}")
     check_job(job)
     check_supported(job.recipe, device)
     limit = meter.passed_limit(next_tokens=0, checkpoint_bytes=0, duties_due=False)

@@ -3,6 +3,7 @@
 Importing this module does not import torch: settings that must be made before that (`process.py`) come first.
 """
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from scrimp.core.run import RunEvent
 from scrimp.train.durable import damage
 from scrimp.train.events import EventLog
 from scrimp.train.meter import Meter
+from scrimp.train.power.watch import EnergyWatch
 from scrimp.train.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -20,11 +22,16 @@ if TYPE_CHECKING:
     from scrimp.train.session import Progress, Session
 
 ADAPTER_FOLDER = "adapter"
+# DefaultCPUAllocator (a RuntimeError), the system's words for ENOMEM (safetensors, mmap), C++ allocation in oneDNN.
+_OUT_OF_MEMORY_SIGNS = ("can't allocate memory", "cannot allocate memory", "std::bad_alloc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOutcome:
-    """A finished run. `already_finished`: an earlier attempt had done it, and nothing was done now."""
+    """A finished run. `already_finished`: an earlier attempt had done it, and nothing was done now.
+
+    `probed_only`: the job asked for its probe alone, and no step was taken.
+    """
 
     run_id: str
     steps: int
@@ -33,6 +40,7 @@ class TrainOutcome:
     trained_tokens: int
     final_loss: float | None
     already_finished: bool = False
+    probed_only: bool = False
 
 
 def train(job: ResolvedJob, *, around: Surroundings) -> TrainOutcome:
@@ -48,12 +56,13 @@ def train(job: ResolvedJob, *, around: Surroundings) -> TrainOutcome:
     """
     folder = Path(job.run_folder)
     _make_folder(folder)
-    with EventLog(folder, clock=around.clock, on_event=around.on_event) as events:
+    energy = EnergyWatch(sources=around.power, clock_s=around.clock.wall_s)
+    with EventLog(folder, clock=around.clock, on_event=around.on_event) as events, energy:
         finished = next((event for event in reversed(events.earlier) if event.kind == "finished"), None)
         if finished is not None and damage(folder / ADAPTER_FOLDER) is None:
             return _outcome(job, folder, finished, already_finished=True)
         try:
-            return _attempt(job, folder, events, around)
+            return _attempt(job, folder, events, around, energy)
         except (InterruptedRunError, BudgetError):
             raise
         except ScrimpError as error:
@@ -62,23 +71,31 @@ def train(job: ResolvedJob, *, around: Surroundings) -> TrainOutcome:
         except Exception as error:
             known = _out_of_memory(error, job)
             said = known or f"{type(error).__name__}: {error}"
-            events.emit("failed", error=str(said), exit_code=known.exit_code if known else ScrimpError.exit_code)
+            code = known.exit_code if known else ScrimpError.exit_code
+            events.emit("failed", error=str(said), exit_code=code, **({"out_of_memory": True} if known else {}))
             if known is not None:
                 raise known from error
             raise
 
 
-def _attempt(job: ResolvedJob, folder: Path, events: EventLog, around: Surroundings) -> TrainOutcome:
-    meter = Meter(job, earlier=events.earlier, clock=around.clock)
+def _attempt(
+    job: ResolvedJob, folder: Path, events: EventLog, around: Surroundings, energy: EnergyWatch
+) -> TrainOutcome:
+    meter = Meter(job, earlier=events.earlier, clock=around.clock, energy=energy)
     try:
         with around.stop.at_once():
-            from scrimp.train.engine import train_to_the_end
+            from scrimp.train.engine import look_ahead, train_to_the_end
             from scrimp.train.prepare import prepare
 
             session, progress, model_folder = prepare(job, events, meter, around)
+            session = look_ahead(session, progress)
     except InterruptedRunError:
         events.emit("interrupted", signal=around.stop.asked_by, checkpoint=None)
         raise
+    if job.probe == "only":
+        return TrainOutcome(
+            run_id=job.run_id, steps=0, adapter="", total_tokens=0, trained_tokens=0, final_loss=None, probed_only=True
+        )
     progress = train_to_the_end(session, progress)
     return _outcome(job, folder, _finish(session, progress, model_folder))
 
@@ -159,12 +176,25 @@ def _make_folder(folder: Path) -> None:
 
 
 def _out_of_memory(error: Exception, job: ResolvedJob) -> ResourceError | None:
-    """The error in our words, if memory ran out; torch's class is known by name, for torch may not be imported."""
-    if type(error).__name__ != "OutOfMemoryError" and not isinstance(error, MemoryError):
+    """The error in our words, if memory ran out; None if it is another one."""
+    if not is_out_of_memory(error):
         return None
     smaller = max(job.steps.longest_row_tokens, job.recipe.micro_batch_tokens // 2)
     return ResourceError(
-        what=f"memory ran out: {str(error).strip().partition('. ')[0]}",
+        what=f"memory ran out: {str(error).strip().partition('. ')[0] or type(error).__name__}",
         expected="a recipe that fits this machine; the last checkpoint is kept",
         next_step=f"training.micro_batch_tokens={smaller}, training.checkpointing=full, or method.name=qlora",
     )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory is what ran out, in any of the ways in which torch, oneDNN, Python and the system say so.
+
+    torch's class is known by name, for torch may not be imported.
+    """
+    if type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    text = str(error).lower()
+    return any(sign in text for sign in _OUT_OF_MEMORY_SIGNS)

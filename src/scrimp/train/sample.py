@@ -14,7 +14,8 @@ from scrimp.data.tokenizer import ChatTokenizer
 from scrimp.train.forward import Forward
 from scrimp.train.hardware import compute_context
 
-_NEW_TOKENS = 64
+# Tokens of an answer at most.
+NEW_TOKENS = 64
 _DEFAULT_PROMPTS = 2
 # Of plain text, which has no question, the beginning is given.
 _TEXT_PROMPT_TOKENS = 16
@@ -43,7 +44,7 @@ def choose_prompts(
     return tuple(_prompt_of(row, tokenizer) for row in dataset.evaluation[:_DEFAULT_PROMPTS])
 
 
-def answer(forward: Forward, prompt: Prompt, tokenizer: ChatTokenizer, *, new_tokens: int = _NEW_TOKENS) -> str:
+def answer(forward: Forward, prompt: Prompt, tokenizer: ChatTokenizer, *, new_tokens: int = NEW_TOKENS) -> str:
     """The model's answer, greedy, with its usual attention and a cache; training mode and attention are put back."""
     loaded, base = forward.loaded, forward.loaded.base
     loaded.module.eval()

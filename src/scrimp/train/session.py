@@ -24,7 +24,8 @@ from scrimp.train.stop import StopSignals
 class Session:
     """Everything that stays the same while one attempt trains.
 
-    `facts` is what a checkpoint says beside its step: recipe, hashes of rows and model, versions.
+    `facts` is what a checkpoint says beside its step: recipe, hashes of rows and model, versions. `idle_bytes` is what
+    the driver showed as taken before this process used the card.
     """
 
     job: ResolvedJob
@@ -40,6 +41,7 @@ class Session:
     meter: Meter
     clock: Clock
     stop: StopSignals
+    idle_bytes: int = 0
 
     @property
     def steps(self) -> int:
