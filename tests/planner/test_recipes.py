@@ -1,5 +1,7 @@
 """Recipes: what is searched, what is honoured, and why a method is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from scrimp.core.errors import SpecError, UnknownNameError
@@ -27,8 +29,6 @@ def test_the_largest_micro_batch_that_fits_comfortably_is_taken(fakes):
 
 
 def _with(recipe, **changes):
-    from dataclasses import replace
-
     return replace(recipe, **changes)
 
 
@@ -95,6 +95,45 @@ def test_explicit_settings_are_honoured(fakes):
     assert recipe.optimizer == "sgd"
     assert recipe.warmup_steps == 10
     assert recipe.max_steps == 55
+
+
+def test_selective_checkpointing_is_searched_too(fakes):
+    """A card that holds the step with selective checkpointing and not without: the faster of the two that fit."""
+
+    class Selective(fakes.Forecaster):
+        """Selective keeps half, and costs a tenth of what full does."""
+
+        def memory(self, recipe, machine):
+            half = super().memory(replace(recipe, checkpointing="none"), machine)
+            if recipe.checkpointing != "selective":
+                return super().memory(recipe, machine)
+            (phase,) = half.phases
+            saved = phase.terms[-1].size_bytes / 2
+            need = half.need_bytes
+            return replace(
+                half, need_bytes=replace(need, value=need.value - saved, low=need.low - saved, high=need.high - saved)
+            )
+
+        def tokens_per_s(self, recipe, machine):
+            slow = 0.97 if recipe.checkpointing == "selective" else 1.0
+            kind = "none" if recipe.checkpointing == "selective" else recipe.checkpointing
+            return slow * super().tokens_per_s(replace(recipe, checkpointing=kind), machine)
+
+    machine = fakes.Machine(device=fakes.device(memory_bytes=36 * GIB), gpus=1)
+    workload = fakes.workload(spec=fakes.spec(method="lora", training={"micro_batch_tokens": 8000}))
+    (choice,) = method_choices(workload.spec.method)
+    fit = search_recipe(workload, choice, machine, Selective())
+    assert fit.recipe.checkpointing == "selective"
+
+
+@pytest.mark.parametrize("card", ["MI300X", "RTX4090"])
+def test_paged_states_need_unified_memory(fakes, card):
+    found = _search(fakes, card=card, training={"optimizer": "paged_adamw_8bit"})
+    if card == "RTX4090":
+        assert found.recipe.optimizer == "paged_adamw_8bit"
+    else:
+        assert found.kind == "unsupported"
+        assert "paged_adamw_8bit" in found.reason
 
 
 def test_method_options_are_written_out_in_the_recipe(fakes):

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from scrimp.core.job import MethodChoice
+from scrimp.core.units import GIB
 from scrimp.planner.choose import choose
 from scrimp.planner.remedies import overrides
 
@@ -46,6 +47,27 @@ def test_more_cards_and_other_cards_are_offered(fakes):
     offers = [fakes.offer("T4", "0.3"), fakes.offer("MI300X", "3")]
     plans = _plans(fakes, *offers, method="full", market={"where": "cloud", "gpus": ("T4",)})
     assert any("all GPUs: market.gpus=[]" in words for words in _words(plans))
+
+
+def test_smaller_states_and_shorter_rows_are_proven_like_any_other_change(fakes):
+    """Here the states of AdamW weigh, unless the longest row is short: either change is enough."""
+    profile = replace(fakes.PROFILE, length_histogram=((100, 700), (300, 80), (900, 20)))
+    workload = fakes.workload(profile=profile, spec=fakes.spec(method="lora", options={"rank": 16}))
+
+    class Slim(fakes.Forecaster):
+        """40 GiB more with 32-bit states and long rows."""
+
+        def memory(self, recipe, machine):
+            found = super().memory(recipe, machine)
+            extra = 40 * GIB if recipe.optimizer == "adamw" and recipe.max_length_tokens > 300 else 0
+            need = replace(found.need_bytes, value=found.need_bytes.value + extra, high=found.need_bytes.high + extra)
+            return replace(found, need_bytes=need)
+
+    plans = choose(workload, fakes.facts(fakes.offer("RTX4090", "0.4")), Slim())
+    assert not plans.candidates
+    words = _words(plans)
+    assert any(text.endswith(": training.optimizer=adamw_8bit") for text in words)
+    assert "rows of at most 300 tokens (20 rows are left out): data.max_length_tokens=300" in words
 
 
 def test_several_filters_at_once_are_lifted_together(fakes):

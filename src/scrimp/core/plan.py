@@ -18,8 +18,27 @@ RejectionKind = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relief:
+    """A change that would lower the memory of one recipe, forecast anew: `change` is what to type.
+
+    `need_bytes` is what the recipe needs then, `saved_bytes` how much less that is, `time_ratio` its training time over
+    that of now; `fits` says whether the card holds it. `note` is what else the change does.
+    """
+
+    change: str
+    need_bytes: float
+    saved_bytes: float
+    time_ratio: float
+    fits: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One recipe on one offer, forecast. `money` is None when the price is unknown, and then it never wins."""
+    """One recipe on one offer, forecast. `money` is None when the price is unknown, and then it never wins.
+
+    `relief` is there where memory is close to what the card has.
+    """
 
     recipe: Recipe
     offer: Offer
@@ -28,16 +47,21 @@ class Candidate:
     time: TimeForecast
     money: MoneyForecast | None
     energy: EnergyForecast
+    relief: tuple[Relief, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A class of candidates that was left out: `offers` of them, with one reason in words a user can act on."""
+    """A class of candidates that was left out: `offers` of them, with one reason in words a user can act on.
+
+    `relief` is there where memory was too little.
+    """
 
     kind: RejectionKind
     subject: str
     reason: str
     offers: int
+    relief: tuple[Relief, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

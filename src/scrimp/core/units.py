@@ -125,6 +125,11 @@ def format_count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def format_count_of(number: float, noun: str) -> str:
+    """`1 step`, `12.4 k steps`: a count with what is counted, in the plural unless it is one."""
+    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def format_energy(energy_kwh: float) -> str:
     """`3.2 Wh`, `1.8 kWh`, `2.4 MWh`."""
     if abs(energy_kwh) < 1:

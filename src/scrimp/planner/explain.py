@@ -19,6 +19,7 @@ from scrimp.core.units import (
     format_bytes,
     format_co2,
     format_count,
+    format_count_of,
     format_duration,
     format_duration_range,
     format_energy,
@@ -29,6 +30,8 @@ from scrimp.planner.limits import chance_over
 from scrimp.planner.market import is_stale
 from scrimp.planner.order import cost_usd, duration_s, is_tight
 from scrimp.planner.question import machine_of
+from scrimp.planner.recipes import phase_words
+from scrimp.planner.relief import best_relief_words, relief_words
 
 Quantity = TypeVar("Quantity", float, Decimal)
 
@@ -165,11 +168,13 @@ def doubts(candidate: Candidate, limits: LimitsSpec, today: date) -> tuple[str, 
 def job_words(plans: PlanSet) -> str:
     """Model, data and the steps that will be taken."""
     steps, training = plans.steps, plans.spec.training
-    batch = f"{training.batch_tokens:,} tokens" if training.batch_tokens else f"{training.batch_rows} rows"
+    batch = (
+        f"{training.batch_tokens:,} tokens" if training.batch_tokens else format_count_of(training.batch_rows, "row")
+    )
     epochs = f"{steps.epochs:.3g} epoch{'' if steps.epochs == 1 else 's'}"
     return (
-        f"{plans.model_shape.name}, {format_count(plans.model_shape.params)} parameters; {format_count(steps.steps)} "
-        f"steps of {batch} ({epochs}), {format_count(steps.total_tokens)} tokens"
+        f"{plans.model_shape.name}, {format_count(plans.model_shape.params)} parameters; "
+        f"{format_count_of(steps.steps, 'step')} of {batch} ({epochs}), {format_count_of(steps.total_tokens, 'token')}"
     )
 
 
@@ -180,7 +185,7 @@ def data_words(plans: PlanSet) -> str:
     parts = [
         f"{format_count(profile.rows_trained)} rows train, {format_count(profile.eval_rows)} held out",
         *([f"{format_count(dropped)} dropped"] if dropped else []),
-        *([f"{_several(profile.duplicate_rows, 'exact duplicate')}"] if profile.duplicate_rows else []),
+        *([f"{format_count_of(profile.duplicate_rows, 'exact duplicate')}"] if profile.duplicate_rows else []),
         f"mean {format_count(profile.mean_row_tokens)} and at most {format_count(profile.longest_row_tokens)} tokens",
         f"{profile.trained_share:.0%} of them carry a label",
         profile.token_basis,
@@ -198,8 +203,9 @@ def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
         (
             "memory",
             f"{_of(memory.need_bytes.value, candidate.device.memory_bytes)}: {_parts(memory_parts, format_bytes)}; "
-            f"peak in {phase.name.replace('_', ' and ')}; {memory.need_bytes.basis}",
+            f"peak in {phase_words(phase)}; {memory.need_bytes.basis}",
         ),
+        *([("to save", "; ".join(map(relief_words, candidate.relief)))] if candidate.relief else []),
         (
             "time",
             f"{format_duration(time.total_s.value)}: "
@@ -222,7 +228,7 @@ def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
 def recipe_words(candidate: Candidate) -> str:
     """The decisions of the recipe on one line."""
     recipe = candidate.recipe
-    warm_up = _several(recipe.warmup_steps, "warm-up step")
+    warm_up = format_count_of(recipe.warmup_steps, "warm-up step")
     options = ", ".join(
         f"{key} {_option(value)}" for key, value in recipe.method.options.items() if value not in (0, 0.0)
     )
@@ -318,12 +324,14 @@ def _grouped(classes: Iterable[Rejected]) -> list[list[Rejected]]:
 def _class_words(group: Sequence[Rejected]) -> str:
     """`full on 6 machines; the nearest, 1x A100: needs 94.7 GiB of 80.0 GiB ...`, or the one class as it is."""
     first = group[0]
+    relief = best_relief_words(first.relief)
+    reason = f"{first.reason}; {relief}" if relief else first.reason
     if len(group) == 1:
-        return f"{first.subject}: {first.reason}"
+        return f"{first.subject}: {reason}"
     if first.kind in _BY_METHOD:
         machine = first.subject.rpartition(", ")[0]
-        return f"{_method_of(first)} on {len(group)} machines; the nearest, {machine}: {first.reason}"
-    return f"{first.subject} and {len(group) - 1} more: {first.reason}"
+        return f"{_method_of(first)} on {len(group)} machines; the nearest, {machine}: {reason}"
+    return f"{first.subject} and {len(group) - 1} more: {reason}"
 
 
 def _method_of(item: Rejected) -> str:
@@ -340,10 +348,6 @@ def _of(part_bytes: float, whole_bytes: float) -> str:
     part, whole = format_bytes(part_bytes), format_bytes(whole_bytes)
     number, unit = part.split(" ")
     return f"{number if whole.endswith(unit) else part} of {whole}"
-
-
-def _several(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _parts(parts: Iterable[tuple[str, Quantity]], in_words: Callable[[Quantity], str]) -> str:

@@ -67,7 +67,7 @@ class RoomForecaster:
                 recipe,
                 machine.device,
                 gpus=gpus,
-                longest_row_tokens=self.workload.steps.longest_row_tokens,
+                longest_row_tokens=min(self.workload.steps.longest_row_tokens, recipe.max_length_tokens),
                 trained_share=self.workload.profile.trained_share,
             )
         return self._memory[key]
@@ -108,7 +108,13 @@ class RoomForecaster:
         key = (_key(recipe), machine, site)
         if key not in self._time:
             found = forecast_time(
-                self.workload.shape, recipe, machine.device, gpus=machine.gpus, load=self.load, site=site
+                self.workload.shape,
+                recipe,
+                machine.device,
+                gpus=machine.gpus,
+                load=self.load,
+                site=site,
+                probe=self.workload.spec.training.probe,
             )
             self._time[key] = found if self.workload.counted else _with_estimated_tokens(found)
         return self._time[key]
@@ -154,6 +160,7 @@ def _key(recipe: Recipe) -> tuple[object, ...]:
         recipe.sharding,
         recipe.checkpointing,
         recipe.micro_batch_tokens,
+        recipe.max_length_tokens,
         recipe.optimizer,
         recipe.layout,
     )

@@ -1,19 +1,20 @@
 """Recipes: for one method on one kind of machine, the settings that fit and train fastest.
 
 What the user set stays as set. The rest is searched: the largest micro-batch that fits (memory never falls as it grows,
-so the ladder is bisected), with and without gradient checkpointing, for the first weight dtype that fits at all.
+so the ladder is bisected), with every kind of checkpointing, for the first weight dtype that fits at all.
 """
 
 import math
 from dataclasses import dataclass, fields, replace
 
 from scrimp import methods
-from scrimp.core.forecast import MemoryForecast
+from scrimp.core.forecast import MemoryForecast, MemoryPhase, MemoryTerm
 from scrimp.core.job import MethodChoice
-from scrimp.core.plan import Rejected, RejectionKind
+from scrimp.core.plan import Rejected, RejectionKind, Relief
 from scrimp.core.recipe import Checkpointing, ComputeDtype, Recipe, Sharding, WeightDtype
 from scrimp.core.units import format_bytes
 from scrimp.planner.question import Forecaster, Machine, Workload
+from scrimp.planner.relief import can_page
 
 # Powers of two: below 512 tokens a card is mostly idle, by 64k its speed has flattened out.
 _RUNGS_TOKENS = tuple(2**power for power in range(9, 17))
@@ -51,24 +52,24 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfit:
-    """Why a method has no recipe on one kind of machine; `need_bytes` is the least it asks of a card, when known."""
+    """Why a method has no recipe on one kind of machine; `closest` is what asks least of a card, when memory lacks."""
 
     machine: Machine
     method: str
     kind: RejectionKind
     reason: str
-    need_bytes: float | None = None
+    closest: Fit | None = None
 
     @property
     def excess_ratio(self) -> float:
         """Need over what the card has; 0 when it is not memory that is missing."""
-        return (self.need_bytes or 0.0) / max(1, self.machine.device.memory_bytes)
+        need = 0.0 if self.closest is None else self.closest.memory.need_bytes.value
+        return need / max(1, self.machine.device.memory_bytes)
 
-    def rejected(self, offers: int) -> Rejected:
+    def rejected(self, offers: int, relief: tuple[Relief, ...] = ()) -> Rejected:
         """As a class of offers that were left out."""
-        return Rejected(
-            kind=self.kind, subject=f"{self.machine.label}, {self.method}", reason=self.reason, offers=offers
-        )
+        subject = f"{self.machine.label}, {self.method}"
+        return Rejected(kind=self.kind, subject=subject, reason=self.reason, offers=offers, relief=relief)
 
 
 def method_choices(choice: MethodChoice) -> tuple[MethodChoice, ...]:
@@ -125,7 +126,7 @@ def compute_dtype(workload: Workload, machine: Machine) -> ComputeDtype:
 
 def micro_batch_ladder(workload: Workload, gpus: int) -> tuple[int, ...]:
     """Micro-batch sizes to try, ascending: the longest row, powers of two, at most what one card gets of a step."""
-    longest = max(1, workload.steps.longest_row_tokens)
+    longest = max(1, min(workload.steps.longest_row_tokens, workload.spec.data.max_length_tokens))
     asked = workload.spec.training.micro_batch_tokens
     if asked is not None:
         return (asked,)
@@ -162,6 +163,8 @@ def _refusal(workload: Workload, choice: MethodChoice, machine: Machine) -> str:
         return f"4-bit weights cost speed and quality on a CPU and save only memory; method={choice.name} uses them"
     if training.batch_tokens is None and training.batch_rows < machine.gpus:
         return f"{training.batch_rows} rows a step cannot be split over {machine.gpus} cards (training.batch_rows)"
+    if training.optimizer.startswith("paged") and not can_page(machine):
+        return f"no unified memory of CUDA for optimizer states, and the spec asks for {training.optimizer}"
     if not _weight_dtypes(choice, compute):
         return f"no way to store weights for {compute}: the method has {', '.join(method.weight_dtypes)}"
     return ""
@@ -184,7 +187,7 @@ def _shardings(gpus: int) -> tuple[Sharding, ...]:
 def _switches(workload: Workload) -> tuple[Checkpointing, ...]:
     """The least checkpointing is tried first, so that it wins a tie."""
     asked = workload.spec.training.checkpointing
-    return ("none", "full") if asked == "auto" else (asked,)
+    return ("none", "selective", "full") if asked == "auto" else (asked,)
 
 
 def _drafts(workload: Workload, choice: MethodChoice, machine: Machine) -> list[Recipe]:
@@ -255,11 +258,22 @@ def _largest(recipe: Recipe, workload: Workload, machine: Machine, forecaster: F
     return best
 
 
+def phase_words(phase: MemoryPhase) -> str:
+    """`forward and backward`, `optimizer step`."""
+    return phase.name.replace("forward_backward", "forward and backward").replace("_", " ")
+
+
+def largest_terms(phase: MemoryPhase) -> list[MemoryTerm]:
+    """The two that say most."""
+    return sorted(phase.terms, key=lambda term: -term.size_bytes)[:2]
+
+
 def _too_big(closest: Fit) -> Unfit:
-    """`needs 27.1 GiB of 23.6 GiB even at micro-batch 1,024 tokens with checkpointing (weights 15.0 GiB)`."""
+    """`needs 27.1 GiB of 23.6 GiB even at micro-batch 1,024 tokens (peak in optimizer step: weights 15.0 GiB ...)`."""
     recipe, memory = closest.recipe, closest.memory
     need = memory.need_bytes.value
-    term = memory.dominant
+    phase = memory.peak_phase
+    terms = ", ".join(f"{term.name} {format_bytes(term.size_bytes)}" for term in largest_terms(phase))
     ways = [
         f"micro-batch {recipe.micro_batch_tokens:,} tokens",
         f"{recipe.weight_dtype} weights",
@@ -271,6 +285,6 @@ def _too_big(closest: Fit) -> Unfit:
         method=recipe.method.name,
         kind="memory",
         reason=f"needs {format_bytes(need)} of {format_bytes(closest.machine.device.memory_bytes)} even at "
-        f"{', '.join(ways)} ({term.name} {format_bytes(term.size_bytes)})",
-        need_bytes=need,
+        f"{', '.join(ways)} (peak in {phase_words(phase)}: {terms})",
+        closest=closest,
     )

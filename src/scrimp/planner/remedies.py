@@ -7,23 +7,31 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_UP, Decimal
+from textwrap import wrap
 from typing import Any
 
 from scrimp import methods
 from scrimp.core.errors import NoPlanError
 from scrimp.core.job import JobSpec, LimitsSpec, MarketSpec, MethodChoice
 from scrimp.core.plan import Candidate, PlanSet, Rejected, Remedy
+from scrimp.core.recipe import Optimizer
 from scrimp.core.units import HOUR_S, MINUTE_S, format_duration, format_usd
 from scrimp.planner.limits import judge
 from scrimp.planner.order import cost_usd, duration_s, in_order, is_tight, tie_break
 from scrimp.planner.question import Forecaster, MarketFacts, Workload
 from scrimp.planner.recipes import method_choices
+from scrimp.planner.relief import best_relief_words, shorter_rows, shorter_rows_words
 from scrimp.planner.search import search
 
 _MOST_REMEDIES = 6
 _MOST_REASONS = 6
 _MORE_CARDS = (8, 16)
 _CENT = Decimal("0.01")
+_WIDTH = 80
+_OPTIMIZERS: tuple[tuple[Optimizer, str], ...] = (
+    ("adamw_8bit", "with optimizer states in 8 bit"),
+    ("paged_adamw_8bit", "with 8-bit optimizer states that can move to host memory"),
+)
 # Filters of the market by their neutral value, in words.
 _WITHOUT_FILTER = (
     ("gpus", "all GPUs"),
@@ -60,6 +68,7 @@ def find_remedies(
         prove([*_wider_market(spec), *_other_methods(spec)])
     else:
         prove([*_smaller(spec), *_other_methods(spec), *_freer_training(spec), *_wider_market(spec)])
+        prove([*_smaller_states(spec), *_shorter_rows(workload)])
     if not beyond and not proven:
         prove([_everything(spec)])
     proven.sort(key=lambda remedy: (remedy.cost_usd or 0, remedy.duration_s or 0, remedy.change))
@@ -77,16 +86,30 @@ def no_plan_error(plans: PlanSet) -> NoPlanError:
     ]
     expected = " and ".join(wanted) if broken else "a machine among those that the spec allows that holds the job"
     why = "what fits breaks the limits" if broken else "nothing fits"
-    lines = [f"{item.subject} ({item.offers}): {item.reason}" for item in _one_of_each(closest)]
+    lines = [line for item in _one_of_each(closest)[:_MOST_REASONS] for line in _rejected_lines(item)]
     offers = "one offer" if plans.considered_offers == 1 else f"{plans.considered_offers:,} offers"
     head = f"no plan for {plans.model_shape.name} among {offers}: {why}"
     return NoPlanError(
-        what="\n  ".join([head, *lines[:_MOST_REASONS]]),
+        what="\n  ".join([head, *lines]),
         expected=expected,
-        next_step="\n  ".join(["one of these", *map(remedy_words, plans.remedies)])
+        next_step="\n  ".join(
+            ["one of these", *("\n    ".join(_wrapped(remedy_words(remedy))) for remedy in plans.remedies)]
+        )
         if plans.remedies
         else "a smaller model: nothing in the catalogue holds this one with the methods there are",
     )
+
+
+def _rejected_lines(item: Rejected) -> list[str]:
+    """What was rejected and why, and below it what would lower its memory; no wider than a terminal."""
+    words = [f"{item.subject} ({item.offers}): {item.reason}", *filter(None, [best_relief_words(item.relief)])]
+    first, *others = [line for text in words for line in _wrapped(text)]
+    return [first, *(f"  {line}" for line in others)]
+
+
+def _wrapped(text: str) -> list[str]:
+    """Lines that stay within a terminal behind four spaces; what is to be typed is not broken inside a word."""
+    return wrap(text, _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
 
 
 def remedy_words(remedy: Remedy) -> str:
@@ -103,7 +126,7 @@ def overrides(old: JobSpec, new: JobSpec) -> str:
         words.append(f"method.name={new.method.name}")
     known = old.method.options if new.method.name == old.method.name else {}
     words += [f"method.{key}={_typed(value)}" for key, value in new.method.options.items() if known.get(key) != value]
-    for section in ("training", "market"):
+    for section in ("data", "training", "market"):
         before, after = getattr(old, section), getattr(new, section)
         for item in fields(after):
             if getattr(before, item.name) != getattr(after, item.name):
@@ -215,6 +238,31 @@ def _freer_training(spec: JobSpec) -> Iterator[Change]:
     if training.precision != "auto":
         new = replace(training, precision="auto")
         yield Change(words="in the precision that suits the machine", spec=replace(spec, training=new))
+
+
+def _smaller_states(spec: JobSpec) -> Iterator[Change]:
+    """Optimizer states in 8 bit, and in memory that can move to the host."""
+    if spec.training.optimizer in ("auto", "adamw"):
+        for name, words in _OPTIMIZERS:
+            yield Change(words=words, spec=replace(spec, training=replace(spec.training, optimizer=name)))
+
+
+def _shorter_rows(workload: Workload) -> Iterator[Change]:
+    """A lower limit for the length of rows, where few rows set the need of all.
+
+    Its price is that of all rows: those that are left out or cut would be saved on top.
+    """
+    found = shorter_rows(workload)
+    if found is None:
+        return
+    length, beyond = found
+    data = replace(workload.spec.data, max_length_tokens=length)
+    if data.overlong == "error":
+        data = replace(data, overlong="drop")
+    yield Change(
+        words=f"rows of at most {length:,} tokens ({shorter_rows_words(workload, beyond)})",
+        spec=replace(workload.spec, data=data),
+    )
 
 
 def _wider_market(spec: JobSpec) -> Iterator[Change]:

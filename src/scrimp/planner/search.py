@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import date
 
 from scrimp.core.market import Offer
-from scrimp.core.plan import Candidate, PriceAge, Rejected
+from scrimp.core.plan import Candidate, PriceAge, Rejected, Relief
 from scrimp.planner.market import is_stale, sift
 from scrimp.planner.question import Forecaster, MarketFacts, Workload
 from scrimp.planner.recipes import Fit, method_choices, search_recipe
+from scrimp.planner.relief import find_relief, is_close
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +39,13 @@ def search(workload: Workload, facts: MarketFacts, forecaster: Forecaster) -> Fo
         for machine, offers in sifted.machines.items():
             found = search_recipe(workload, choice, machine, forecaster)
             if isinstance(found, Fit):
-                candidates += [made for offer in best[machine] if (made := _candidate(found, offer, forecaster))]
+                relief = _relief(workload, found, forecaster) if is_close(found.memory, machine) else ()
+                candidates += [
+                    made for offer in best[machine] if (made := _candidate(found, offer, relief, forecaster))
+                ]
             else:
-                unfit.append((found.excess_ratio, found.rejected(len(offers))))
+                relief = () if found.closest is None else _relief(workload, found.closest, forecaster)
+                unfit.append((found.excess_ratio, found.rejected(len(offers), relief)))
     dearer = sum(len(offers) for offers in sifted.machines.values()) - sum(len(offers) for offers in best.values())
     nearest_first = (item for _, item in sorted(unfit, key=lambda pair: (pair[0], pair[1].subject)))
     return Found(
@@ -69,7 +74,11 @@ def offer_order(offer: Offer) -> tuple[bool, float, str, str, str, str]:
     return (not known, float(price or 0), offer.provider, offer.region, offer.instance_type, offer.market)
 
 
-def _candidate(fit: Fit, offer: Offer, forecaster: Forecaster) -> Candidate | None:
+def _relief(workload: Workload, fit: Fit, forecaster: Forecaster) -> tuple[Relief, ...]:
+    return find_relief(workload, fit.recipe, fit.machine, fit.memory, forecaster)
+
+
+def _candidate(fit: Fit, offer: Offer, relief: tuple[Relief, ...], forecaster: Forecaster) -> Candidate | None:
     time = forecaster.time(fit.recipe, fit.machine, offer)
     money = forecaster.money(time, fit.recipe, offer)
     if money is None:
@@ -82,6 +91,7 @@ def _candidate(fit: Fit, offer: Offer, forecaster: Forecaster) -> Candidate | No
         time=time,
         money=money,
         energy=forecaster.energy(time, fit.recipe, fit.machine, offer),
+        relief=relief,
     )
 
 
