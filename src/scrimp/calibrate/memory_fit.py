@@ -36,8 +36,6 @@ _PRIOR: Mapping[str, FigureRatios] = {
 _SPREAD = (0.05, 0.5, 1.0 * GIB)
 # Of what torch itself counts there is no context and no library: a constant of a few tensors at most.
 _TORCH_SPREAD = (0.05, 0.5, 0.1 * GIB)
-# The allocator's own count is what the formulas count: nothing is fitted to it.
-_COUNTED_FIGURE = "allocated"
 _ROW_ERROR = 0.10
 _ROUNDS = 40
 # Groups that a method needs before its own ratio counts for half.
@@ -171,14 +169,14 @@ def _votes(counted: Sequence[_Counted]) -> list[float]:
 def _figure(counted: Sequence[_Counted], prior: FigureRatios) -> FigureRatios:
     """Least absolute relative errors, by repeated weighted least squares, with the prior as three more equations."""
     modelled = [one for one in counted if one.row.modelled]
-    if not modelled or modelled[0].figure == _COUNTED_FIGURE:
+    if not modelled:
         return prior
     np = need("numpy", extra="train", why="to fit the forecasts")
     measured = np.array([one.measured_bytes for one in modelled])
     inputs = np.array([[one.peak_bytes, one.logits_bytes, 1.0] for one in modelled]) / measured[:, None]
     votes = np.array(_votes(modelled))
     start = np.array([prior.peak_ratio, prior.logits_ratio, prior.constant_bytes])
-    spread = np.array(_TORCH_SPREAD if modelled[0].figure == "reserved" else _SPREAD)
+    spread = np.array(_TORCH_SPREAD if modelled[0].figure in {"allocated", "reserved"} else _SPREAD)
     found = start
     for _ in range(_ROUNDS):
         errors = np.maximum(np.abs(inputs @ found - 1), 1e-3)

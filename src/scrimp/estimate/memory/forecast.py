@@ -59,25 +59,28 @@ def card_forecast(case: MemoryCase, *, fitted: FittedMemory | None = None) -> Me
     phases = memory_phases(case)
     peak = max(phase.total_bytes for phase in phases)
     device = "device" if case.gpus == 1 else SEVERAL_CARDS
-    figures = {
-        "allocated": peak,
-        device: fitted.figures[device].of(peak_bytes=peak, logits_bytes=case.logits_bytes),
-    }
-    need = fitted.need.of(peak_bytes=peak, logits_bytes=case.logits_bytes)
     basis = _basis(case)
-    found = {name: _estimate(value, fitted.interval(region_of(case, name)), basis) for name, value in figures.items()}
+
+    def doubt(figure: str) -> tuple[float, float]:
+        """The interval of a figure in bytes: ratios of what was fitted to it."""
+        fitted_bytes = fitted.figures[figure].of(peak_bytes=peak, logits_bytes=case.logits_bytes)
+        low, high = fitted.interval(region_of(case, figure))
+        return fitted_bytes * low, fitted_bytes * high
+
+    low, high = doubt("allocated")
+    device_bytes = fitted.figures[device].of(peak_bytes=peak, logits_bytes=case.logits_bytes)
+    need = fitted.need.of(peak_bytes=peak, logits_bytes=case.logits_bytes)
     return MemoryForecast(
         phases=phases,
-        peak_bytes=found["allocated"],
-        device_bytes=found[device],
-        need_bytes=_estimate(need, fitted.interval(region_of(case, "allocated")), basis),
+        peak_bytes=_estimate(peak, low, high, basis),
+        device_bytes=_estimate(device_bytes, *doubt(device), basis),
+        need_bytes=_estimate(need, need * low / peak, need * high / peak, basis),
     )
 
 
-def _estimate(value: float, ends: tuple[float, float], basis: str) -> Estimate[float]:
+def _estimate(value: float, low: float, high: float, basis: str) -> Estimate[float]:
     """The interval holds its own value even where every measured run lay to one side of it."""
-    low, high = ends
-    return Estimate(value=value, low=value * min(1.0, low), high=value * max(1.0, high), basis=basis)
+    return Estimate(value=value, low=min(value, low), high=max(value, high), basis=basis)
 
 
 def _basis(case: MemoryCase) -> str:
