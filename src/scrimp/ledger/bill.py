@@ -25,13 +25,16 @@ class MachineRate:
     """What an hour of a machine costs, all in. `price_usd_per_hour` None: not known.
 
     `power_w` and `electricity_usd_per_kwh` are for machines whose owner pays the electricity, None elsewhere. The
-    electricity is part of the price, as it is in the offer of such a machine, and billed as a line of its own.
-    `source` says where the price comes from, for the entries.
+    electricity is part of the price, as it is in the offer of such a machine, and billed as a line of its own: by what
+    meters measured, and by the forecast draw for what they do not cover. `forecast_w` is that of the machine (None: it
+    draws `power_w`), `cards_w` that of its cards alone. `source` says where the price comes from, for the entries.
     """
 
     price_usd_per_hour: Decimal | None
     power_w: float | None = None
     electricity_usd_per_kwh: Decimal | None = None
+    forecast_w: float | None = None
+    cards_w: float | None = None
     source: str
 
 
@@ -161,8 +164,7 @@ def _machine_time(attempt: Attempt, rate: MachineRate) -> _Usage | None:
 def _electricity(attempt: Attempt, rate: MachineRate) -> _Usage | None:
     if rate.power_w is None or rate.electricity_usd_per_kwh is None:
         return None
-    energy_kwh = _hours(attempt) * usd(rate.power_w) / _WATTS_PER_KW
-    source = f"{rate.power_w:g} W as configured x time"
+    energy_kwh, source = _energy(attempt, rate, power_w=rate.power_w)
     return _Usage(
         kind="electricity",
         quantity=_fine(energy_kwh),
@@ -170,6 +172,21 @@ def _electricity(attempt: Attempt, rate: MachineRate) -> _Usage | None:
         unit_usd=rate.electricity_usd_per_kwh,
         source=source,
     )
+
+
+def _energy(attempt: Attempt, rate: MachineRate, *, power_w: float) -> tuple[Decimal, str]:
+    """kWh of one attempt and where they come from: meters as far as they reach, the forecast draw for the rest."""
+    draw_w = power_w if rate.forecast_w is None else rate.forecast_w
+    reading = attempt.energy
+    if reading is None:
+        words = "as configured" if rate.forecast_w is None else "as forecast"
+        return _hours(attempt) * usd(draw_w) / _WATTS_PER_KW, f"{draw_w:.4g} W {words} x time"
+    measured = f"measured by {reading.source or 'a meter'}: {reading.covers}"
+    if reading.gpu_kwh is None or rate.cards_w is None or reading.scope not in ("gpus", "gpus_and_cpu"):
+        return usd(reading.energy_kwh), measured
+    rest_w = max(0.0, draw_w - rate.cards_w)
+    rest_kwh = max(_hours(attempt) * usd(rest_w) / _WATTS_PER_KW, usd(reading.cpu_kwh or 0.0))
+    return usd(reading.gpu_kwh) + rest_kwh, f"{measured}; everything else {rest_w:.4g} W as forecast x time"
 
 
 def _hours(attempt: Attempt) -> Decimal:

@@ -26,6 +26,8 @@ def forecasts(plan: Plan, *, peak_kind: str = "rss") -> dict[str, Estimate[float
     }
     if chosen.money is not None:
         found["cost_usd"] = _as_floats(chosen.money.total_usd)
+    if chosen.energy.gpu_kwh is not None:
+        found["gpu_kwh"] = chosen.energy.gpu_kwh
     return found | {"energy_kwh": chosen.energy.energy_kwh}
 
 
@@ -40,8 +42,10 @@ def grade(
     """One line for each quantity that was both forecast and measured.
 
     Time, money and energy of a run that did not finish say nothing about the forecast of the whole job, so only its
-    memory is graded. `energy_kwh` is a measured or billed figure; the run's own meter goes before it. `formulas` is the
-    plan as the formulas alone foretell it, without what was learnt from other runs: kept beside what the plan said.
+    memory is graded. A counter of the cards is held against the forecast of the cards (`gpu_kwh`), a meter of the
+    machine against that of the machine (`energy_kwh`; the argument is an earlier reading of one): what was counted in
+    different ways is not compared, and what was billed by a stated power was not measured. `formulas` is the plan as
+    the formulas alone foretell it, without what was learnt from other runs: kept beside what the plan said.
     """
     alone = {} if formulas is None else forecasts(formulas, peak_kind=history.peak_kind)
     measured: dict[str, float | None] = {"peak_bytes": history.peak_bytes}
@@ -51,6 +55,7 @@ def grade(
             "train_s": history.train_s,
             "total_s": history.total_s,
             "cost_usd": float(spent_usd),
+            "gpu_kwh": None if history.energy is None else history.energy.gpu_kwh,
             "energy_kwh": history.energy_kwh if history.energy_kwh is not None else energy_kwh,
         }
     return tuple(

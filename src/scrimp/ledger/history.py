@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import reduce
 
+from scrimp.core.energy import EnergyReading, reading_from
 from scrimp.core.run import EventKind, EventValue, RunEvent, RunState
 from scrimp.core.units import usd
 
@@ -18,7 +20,8 @@ _ENDINGS: Mapping[EventKind, RunState] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One process that worked on the run. `ending` is its last word; a killed one has none.
+    """One process that worked on the run. `ending` is its last word; a killed one has none. `energy` is what its meters
+    said last.
 
     `started_at_s` and `last_at_s` (its last sign of life) are Unix time; `price_usd_per_hour` is what the
     process itself was told, None when it was told nothing.
@@ -34,6 +37,7 @@ class Attempt:
     device: str = ""
     pid: int | None = None
     ending: EventKind | None = None
+    energy: EnergyReading | None = None
 
     @property
     def duration_s(self) -> float:
@@ -64,7 +68,7 @@ class Sample:
 class RunHistory:
     """All that the events of one run say. Steps that were repeated after a resume appear once, as last taken.
 
-    `started`, `loaded` and `finished` are the values of the newest event of that kind.
+    `started`, `loaded`, `probed` and `finished` are the values of the newest event of that kind.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -75,10 +79,11 @@ class RunHistory:
     started: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
     loaded: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
     finished: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
+    probed: Mapping[str, EventValue] = field(default_factory=dict[str, EventValue])
+    replanned: tuple[RunEvent, ...] = ()
     failure: str | None = None
     peak_bytes: float | None = None
     peak_kind: str = ""
-    energy_kwh: float | None = None
 
     @property
     def steps_done(self) -> int:
@@ -94,6 +99,21 @@ class RunHistory:
     def total_s(self) -> float:
         """Time under way, over all attempts; the time between them is not in it."""
         return sum(attempt.duration_s for attempt in self.attempts)
+
+    @property
+    def energy(self) -> EnergyReading | None:
+        """What all attempts together used; None unless every one of them was measured, and of the same things."""
+        found = [attempt.energy for attempt in self.attempts]
+        known = [reading for reading in found if reading is not None]
+        if not known or len(known) < len(found) or len({reading.scope for reading in known}) > 1:
+            return None
+        return reduce(lambda total, reading: total.plus(reading), known)
+
+    @property
+    def energy_kwh(self) -> float | None:
+        """What a meter of the whole machine says; None where only parts of it were measured."""
+        energy = self.energy
+        return None if energy is None else energy.machine_kwh
 
     @property
     def train_s(self) -> float:
@@ -186,8 +206,10 @@ def _with_event(attempt: Attempt | None, event: RunEvent) -> Attempt:
         )
     if event.kind == "resumed":
         attempt = replace(attempt, first_step=event.step)
+    reading = reading_from(event.values) if event.kind in ("step", "measured") else None
     return replace(
         attempt,
+        energy=attempt.energy if reading is None else reading,
         # A clock that was set back must not shorten what was already seen.
         last_at_s=max(attempt.last_at_s, event.at_s),
         last_step=event.step,
@@ -215,6 +237,11 @@ def _with_outcome(history: RunHistory, event: RunEvent) -> RunHistory:
         return replace(history, started=event.values)
     if event.kind == "loaded":
         return replace(history, loaded=event.values)
+    if event.kind == "probed":
+        return replace(history, probed=event.values)
+    if event.kind == "replanned":
+        # What was probed was another recipe.
+        return replace(history, probed={}, replanned=(*history.replanned, event))
     if event.kind == "finished":
         return replace(history, finished=event.values)
     if event.kind == "failed":
@@ -225,12 +252,10 @@ def _with_outcome(history: RunHistory, event: RunEvent) -> RunHistory:
 
 
 def _with_measurement(history: RunHistory, event: RunEvent) -> RunHistory:
-    """The highest peak of all attempts, and the energy of all of them together."""
-    peak, energy = _number(event.values.get("peak_bytes")), _number(event.values.get("energy_kwh"))
+    """The highest peak of all attempts."""
+    peak = _number(event.values.get("peak_bytes"))
     if peak is not None and peak > (history.peak_bytes or 0):
         history = replace(history, peak_bytes=peak, peak_kind=str(event.values.get("peak_kind", "")))
-    if energy is not None:
-        history = replace(history, energy_kwh=(history.energy_kwh or 0.0) + energy)
     return history
 
 

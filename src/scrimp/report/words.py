@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from scrimp.core.plan import Plan
 from scrimp.core.run import Graded, RunRecord
-from scrimp.core.units import format_count, format_duration, format_usd, usd
+from scrimp.core.units import format_co2, format_count, format_count_of, format_duration, format_energy, format_usd, usd
+from scrimp.ledger.carbon import run_carbon
 from scrimp.report.source import ReportSource
 
 STATE_WORDS = {
@@ -21,7 +22,8 @@ QUANTITY_WORDS = {
     "train_s": "time in training steps",
     "total_s": "time of the whole job",
     "cost_usd": "money",
-    "energy_kwh": "energy",
+    "gpu_kwh": "energy of the GPUs",
+    "energy_kwh": "energy of the machine",
 }
 
 
@@ -41,7 +43,7 @@ def headline(record: RunRecord) -> str:
     if before is not None and after is not None:
         way = "fell" if after < before else "rose" if after > before else "stayed"
         return f"For {spent} the held-out loss {way} from {before:.3f} to {after:.3f}."
-    done = f"{format_count(record.steps_done)} of {format_count(record.steps_planned)} steps"
+    done = f"{format_count(record.steps_done)} of {format_count_of(record.steps_planned, 'step')}"
     return f"For {spent} the run took {done}: {STATE_WORDS[record.state]}."
 
 
@@ -62,6 +64,10 @@ def headline_facts(source: ReportSource) -> list[Fact]:
         facts.append(Fact(name="time under way", value=format_duration(history.total_s), against=against))
     steps = f"{format_count(record.steps_done)} of {format_count(record.steps_planned)}"
     facts.append(Fact(name="steps", value=steps, against=STATE_WORDS[record.state]))
+    used = run_carbon(source.plan, (*source.entries, *source.running))
+    if used is not None:
+        carbon = "CO2e unknown" if used.carbon_gco2e is None else f"{format_co2(used.carbon_gco2e)} CO2e"
+        facts.append(Fact(name="electricity", value=format_energy(used.energy_kwh), against=carbon))
     tokens = history.finished.get("trained_tokens")
     if isinstance(tokens, int | float) and tokens and record.spent_usd:
         per_million = record.spent_usd * 10**6 / usd(tokens)
@@ -91,10 +97,18 @@ def origins(source: ReportSource) -> list[tuple[str, str]]:
     found = [
         ("price", f"{offer.provider} {offer.instance_type}: {offer.price_source}{dated}"),
         ("device", f"{chosen.device.name}: {chosen.device.source}"),
-        ("electricity and carbon", chosen.energy.grid),
+        ("electricity and carbon", _electricity(source)),
         ("model", f"{source.plan.model_shape.name}: {source.plan.model_shape.source}"),
     ]
     return [(name, words) for name, words in found if words]
+
+
+def _electricity(source: ReportSource) -> str:
+    """How the billed electricity is known and how its grid is counted; the plan's grid before anything was billed."""
+    used = run_carbon(source.plan, (*source.entries, *source.running))
+    if used is not None:
+        return used.words
+    return "" if source.plan is None else source.plan.chosen.energy.grid
 
 
 def error_words(line: Graded) -> str:

@@ -121,6 +121,7 @@ def tell_measured(session: Session) -> None:
     """What this attempt was seen to use."""
     device = session.forward.loaded.device
     peak_bytes, peak_kind = peak_memory(device)
+    session.meter.energy.stop()
     session.events.emit(
         "measured",
         peak_bytes=peak_bytes,
@@ -128,6 +129,7 @@ def tell_measured(session: Session) -> None:
         reserved_bytes=reserved_memory(device),
         train_s=session.meter.train_s,
         total_s=session.meter.total_s,
+        **session.meter.energy.values(),
     )
 
 

@@ -9,6 +9,7 @@ from scrimp.core.recipe import ResolvedJob
 from scrimp.core.run import RunEvent
 from scrimp.core.units import HOUR_S, usd
 from scrimp.train.clock import Clock
+from scrimp.train.power.watch import OFF, EnergyWatch
 
 # Steps whose slowest rate the next one is expected at: a limit that must hold is not compared with a mean.
 _RECENT_STEPS = 8
@@ -34,10 +35,14 @@ class Meter:
     """Wall-clock seconds and dollars of one run, earlier attempts included.
 
     An attempt costs its wall-clock time at the hourly price. The deadline counts from the first attempt's start.
+    `energy` is what the hardware's own meters say of this attempt.
     """
 
-    def __init__(self, job: ResolvedJob, *, earlier: Iterable[RunEvent], clock: Clock) -> None:
+    def __init__(
+        self, job: ResolvedJob, *, earlier: Iterable[RunEvent], clock: Clock, energy: EnergyWatch | None = None
+    ) -> None:
         """Start counting now, on top of what `earlier` events and the job say was spent before."""
+        self.energy = energy or EnergyWatch(sources=OFF, clock_s=clock.wall_s)
         self._clock = clock
         self._price_usd_per_hour = job.price_usd_per_hour
         self._budget_usd = job.budget_usd

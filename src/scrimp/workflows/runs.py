@@ -10,6 +10,7 @@ from scrimp.core.errors import ScrimpError
 from scrimp.core.estimate import Estimate
 from scrimp.core.run import LedgerEntry, RunRecord, RunSummary
 from scrimp.launch.lock import Holder, holder
+from scrimp.ledger.carbon import RunCarbon, run_carbon
 from scrimp.ledger.history import RunHistory, history_of
 from scrimp.ledger.queries import ALL_RUNS, EntryQuery, RunQuery
 from scrimp.ledger.store import Ledger
@@ -52,7 +53,10 @@ class RunFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRun:
-    """One run in full. `forecasts` is empty when there is no plan; `trained_by`: who trains it now."""
+    """One run in full. `forecasts` is empty when there is no plan; `trained_by`: who trains it now.
+
+    `carbon` is None where no electricity was billed.
+    """
 
     line: RunLine
     history: RunHistory
@@ -61,6 +65,7 @@ class ShownRun:
     files: tuple[RunFile, ...]
     summary: RunSummary
     trained_by: Holder | None
+    carbon: RunCarbon | None = None
 
 
 def list_runs(query: RunQuery = ALL_RUNS, *, world: World) -> RunList:
@@ -94,11 +99,12 @@ def show_run(name: str, *, world: World) -> ShownRun:
     plan = read_plan_of(folder, world=world)
     files = run_files(folder)
     paths = {item.name: item.path for item in files}
+    entries = ledger.entries(EntryQuery(run_id=record.run_id))
     can_resume = record.state in RESUMABLE and line.folder == "here"
     return ShownRun(
         line=line,
         history=history,
-        entries=ledger.entries(EntryQuery(run_id=record.run_id)),
+        entries=entries,
         forecasts={} if plan is None else forecasts(plan, peak_kind=history.peak_kind or "rss"),
         files=files,
         summary=RunSummary(
@@ -110,6 +116,7 @@ def show_run(name: str, *, world: World) -> ShownRun:
             next_step=f"scrimp resume {record.run_id}" if can_resume else f"scrimp report {record.run_id}",
         ),
         trained_by=holder(folder),
+        carbon=run_carbon(plan, entries),
     )
 
 

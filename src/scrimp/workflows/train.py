@@ -7,6 +7,7 @@ from scrimp.core.recipe import ResolvedJob
 from scrimp.core.run import RunEvent
 from scrimp.launch.lock import hold
 from scrimp.train.clock import real_clock
+from scrimp.train.power.watch import PowerSources
 from scrimp.train.process import settle_process
 from scrimp.train.run import TrainOutcome, train
 from scrimp.train.stop import StopSignals, listening
@@ -26,5 +27,12 @@ def train_resolved(
     settle_process(job, environ)
     stop = StopSignals()
     with listening(stop), hold(Path(job.run_folder), env=world.env):
-        around = Surroundings(env=dict(environ), clock=real_clock(), base=world.cwd, stop=stop, on_event=on_event)
+        around = Surroundings(
+            env=dict(environ),
+            clock=real_clock(),
+            base=world.cwd,
+            stop=stop,
+            on_event=on_event,
+            power=PowerSources.of(environ),
+        )
         return train(job, around=around)

@@ -24,6 +24,7 @@ VARIABLES: Mapping[str, Variable] = {
     "SCRIMP_CACHE": Variable(is_folder=True),
     "SCRIMP_LEDGER": Variable(),
     "SCRIMP_ALLOW_PICKLE": Variable(),
+    "SCRIMP_ENERGY": Variable(),
     "HF_TOKEN": Variable(is_secret=True),
     "HF_HUB_OFFLINE": Variable(),
     "HF_ENDPOINT": Variable(),
