@@ -61,8 +61,8 @@ docs: setup ## rewrite the generated reference pages
 docs-check: setup ## fail when a generated page is out of date
 	@$(BIN)/python docs/generate.py --check
 
-calibrate: setup ## grade the forecasts on published runs and record the grades
-	@$(BIN)/python benchmarks/grade_forecasts.py --write
+calibrate: setup ## fit and grade the forecasts on published runs; record grades, charts and tables
+	@$(BIN)/python benchmarks/grade_forecasts.py --fit --write
 
 bench: setup ## print every figure of speed that the docs claim (long)
 	@$(PIP) install -e ".[bench]"

@@ -104,3 +104,9 @@ def test_unseen_intervals_cover_what_they_promise_in_regions_that_differ():
 def test_refuses_what_cannot_be_validated(call):
     with pytest.raises(ValueError, match="at least two"):
         call()
+
+
+def test_unseen_outcomes_keep_the_order_of_their_rows():
+    rows = [outcome(1 + number / 10, group=str(number % 3)) for number in range(9)]
+
+    assert [one.measured for one in with_unseen_intervals(rows)] == [row.measured for row in rows]

@@ -16,6 +16,7 @@ weigh the most.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import exp
 
 from scrimp.calibrate.outcome import Outcome
@@ -59,6 +60,7 @@ def parent(region: str) -> str:
     return region.rpartition(_SEPARATOR)[0]
 
 
+@cache
 def lineage(region: str) -> tuple[str, ...]:
     """The region, its parent, and so on to the whole."""
     found = [region]

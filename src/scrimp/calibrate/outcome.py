@@ -35,6 +35,11 @@ class Outcome:
         return self.measured / self.forecast
 
     @property
+    def inside(self) -> bool:
+        """Whether the interval held."""
+        return self.low <= self.measured <= self.high
+
+    @property
     def log_ratio(self) -> float:
         """Natural logarithm of `ratio`: 0 when right, and twice too high is as far off as half."""
         return log(self.ratio)
@@ -56,7 +61,7 @@ def error_figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
             "within_25": share(abs(error) <= 0.25 for error in errors),
             "under": share(error < 0 for error in errors),
             "under_by_10": share(error < -0.10 for error in errors),
-            "interval_holds": share(outcome.low <= outcome.measured <= outcome.high for outcome in outcomes),
+            "interval_holds": share(outcome.inside for outcome in outcomes),
         }
     )
 

@@ -5,10 +5,10 @@ from the runs upwards, by medians, so that a run on a busy machine counts for li
 n / (n + k) of the way from what its parent says to its own median, where n counts its runs (of a model), models (of a
 method) or methods (of a device); the device starts at no correction at all.
 
-k is 1 for runs and 4 above. Taking every published (source, GPU) for a user and leaving one run out at a time, any k
-from 0.25 to 2 for runs does equally well; leaving a whole model out, k = 4 takes most of what can be had where the
-formulas are off as a whole and loses little where they are not (benchmarks/prior_strength.py, whose table
-docs/explanation/calibration.md shows).
+k is 1 for runs and 4 above. With every published (source, GPU) in the place of a user, a run left out alone is then
+forecast a quarter better in time and a fourteenth better in memory, and a run of a model left out whole 2% better in
+memory and 7% worse in time, whose formulas were fitted on these very cards. Other k do no better at the first or more
+harm at the second (benchmarks/prior_strength.py, docs/explanation/calibration.md).
 
 The interval is Student's t of the next run, its variance the runs' own (from their median deviation) pooled with that
 of the forecast's interval, which counts like four runs.
@@ -24,7 +24,6 @@ from scrimp.core.correction import Corrected, Correction
 
 # Fewer runs correct nothing: the median of three bears one that went astray.
 FEWEST_RUNS = 3
-RUNS_STRENGTH, ABOVE_STRENGTH = 1.0, 4.0
 # The forecast's own interval weighs as much as that many runs.
 _PRIOR_RUNS = 4
 # Half a percent of error.
@@ -32,6 +31,21 @@ _WORTH_IT = 0.005
 _Z90 = NormalDist().inv_cdf(0.9)
 _MAD_TO_SIGMA = 1 / NormalDist().inv_cdf(0.75)
 _DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strength:
+    """k of n / (n + k): `runs` at the bottom of the tree, `above` for what counts models and methods."""
+
+    runs: float = 1.0
+    above: float = 4.0
+
+    def at(self, depth: int) -> float:
+        """That of nodes of a depth."""
+        return self.runs if depth == _DEPTH else self.above
+
+
+STRENGTH = Strength()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +123,9 @@ def corrections(runs: Sequence[OwnRun], *, fewest: int = FEWEST_RUNS) -> tuple[C
     return tuple(named.values())
 
 
-def correction_at(path: tuple[str, ...], runs: Sequence[OwnRun], *, fewest: int = FEWEST_RUNS) -> Correction | None:
+def correction_at(
+    path: tuple[str, ...], runs: Sequence[OwnRun], *, fewest: int = FEWEST_RUNS, strength: Strength = STRENGTH
+) -> Correction | None:
     """The correction of one node of the tree, None with too few runs below it."""
     below = [run for run in runs if run.path[: len(path)] == path]
     if len(below) < fewest:
@@ -118,9 +134,8 @@ def correction_at(path: tuple[str, ...], runs: Sequence[OwnRun], *, fewest: int 
     votes: list[float] = []
     for depth in range(1, len(path) + 1):
         votes = _votes([run for run in runs if run.path[:depth] == path[:depth]], depth)
-        strength = RUNS_STRENGTH if depth == _DEPTH else ABOVE_STRENGTH
-        centre += len(votes) / (len(votes) + strength) * (median(votes) - centre)
-    spread = _spread(votes, below, strength=RUNS_STRENGTH if len(path) == _DEPTH else ABOVE_STRENGTH)
+        centre += len(votes) / (len(votes) + strength.at(depth)) * (median(votes) - centre)
+    spread = _spread(votes, below, strength=strength.at(len(path)))
     device, method, model = (*path, "", "")[:_DEPTH]
     return Correction(
         quantity=below[0].quantity,
@@ -137,10 +152,10 @@ def correction_at(path: tuple[str, ...], runs: Sequence[OwnRun], *, fewest: int 
 
 def judge(runs: Sequence[OwnRun]) -> Judged:
     """Before and after, each run forecast by what the others teach (with one run fewer than is asked for in use)."""
-    left_out = [(run, _best([other for other in runs if other is not run], run.path)) for run in runs]
+    left_out = [(run, best_correction([other for other in runs if other is not run], run.path)) for run in runs]
     can_tell = len(runs) >= FEWEST_RUNS
     (usual, _), *_ = Counter(run.path for run in runs).most_common(1)
-    whole = _best(runs, usual, fewest=FEWEST_RUNS)
+    whole = best_correction(runs, usual, fewest=FEWEST_RUNS)
     return Judged(
         quantity=runs[0].quantity,
         device=runs[0].device,
@@ -149,14 +164,16 @@ def judge(runs: Sequence[OwnRun]) -> Judged:
         before=median(abs(run.measured / run.forecast - 1) for run in runs),
         after=median(_error(run, found) for run, found in left_out) if can_tell else None,
         held_before=_share(run.low <= run.measured <= run.high for run in runs),
-        held_after=_share(_holds(run, found) for run, found in left_out) if can_tell else None,
+        held_after=_share(holds(run, found) for run, found in left_out) if can_tell else None,
     )
 
 
-def _best(runs: Sequence[OwnRun], path: tuple[str, ...], *, fewest: int = FEWEST_RUNS - 1) -> Correction | None:
-    """The most particular correction on the way to a node."""
+def best_correction(
+    runs: Sequence[OwnRun], path: tuple[str, ...], *, fewest: int = FEWEST_RUNS - 1, strength: Strength = STRENGTH
+) -> Correction | None:
+    """The most particular correction on the way to a node: what a run there would be corrected by."""
     for depth in range(len(path), 0, -1):
-        found = correction_at(path[:depth], runs, fewest=fewest)
+        found = correction_at(path[:depth], runs, fewest=fewest, strength=strength)
         if found is not None:
             return found
     return None
@@ -200,10 +217,12 @@ def student_t90(degrees: int) -> float:
 
 
 def _error(run: OwnRun, found: Correction | None) -> float:
+    """|measured / corrected forecast - 1|."""
     return abs(run.measured / (run.forecast * (1.0 if found is None else found.value)) - 1)
 
 
-def _holds(run: OwnRun, found: Correction | None) -> bool:
+def holds(run: OwnRun, found: Correction | None) -> bool:
+    """Whether the corrected interval held the run."""
     factor = 1.0 if found is None else found.value
     low = run.low * factor if found is None or found.low is None else run.forecast * found.low
     high = run.high * factor if found is None or found.high is None else run.forecast * found.high

@@ -121,8 +121,8 @@ def judged_columns(judged: "Sequence[Judged]") -> "Sequence[Column]":
         Column(heading="device", cells=[item.device for item in judged], shrinks_to=16),
         Column(heading="forecast of", cells=[QUANTITY_WORDS[item.quantity] for item in judged]),
         Column(heading="runs", cells=[str(item.runs) for item in judged], justify="right"),
-        Column(heading="error", cells=[f"{item.before:.1%}" for item in judged], justify="right"),
-        Column(heading="corrected", cells=[_percent(item.after, digits=1) for item in judged], justify="right"),
+        Column(heading="error now", cells=[f"{item.before:.1%}" for item in judged], justify="right"),
+        Column(heading="error corrected", cells=[_percent(item.after, digits=1) for item in judged], justify="right"),
         Column(heading="used", cells=[_verdict(item) for item in judged]),
         Column(
             heading="range held",
@@ -131,7 +131,7 @@ def judged_columns(judged: "Sequence[Judged]") -> "Sequence[Column]":
             gives_way=1,
         ),
         Column(
-            heading="corrected ",
+            heading="held corrected",
             cells=[_percent(item.held_after, digits=0) for item in judged],
             justify="right",
             gives_way=2,

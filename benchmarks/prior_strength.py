@@ -1,0 +1,105 @@
+"""How strongly a user's own runs are drawn towards no correction: k of n / (n + k), judged on published runs.
+
+    python benchmarks/prior_strength.py
+
+Every published (source, GPU) with at least four runs stands for a user, under the shipped forecasts. Errors are means
+of |log(measured / corrected forecast)|: of a run that was left out alone, and of a run whose whole (method, model) was
+left out. The last column is how often the corrected 80% interval held the first.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from grade_forecasts import table
+
+from scrimp.calibrate.memory_grade import measured_rows, memory_outcome
+from scrimp.calibrate.memory_rows import memory_rows
+from scrimp.calibrate.outcome import Outcome
+from scrimp.calibrate.own_runs import OwnRun, Strength, best_correction, holds
+from scrimp.calibrate.time_grade import time_outcome
+from scrimp.calibrate.time_rows import time_rows
+from scrimp.core.correction import Corrected, Correction
+
+# Fewer runs of a user say nothing about leaving one out.
+_FEWEST = 4
+STRENGTHS = [Strength(runs=runs, above=above) for above in (1.0, 2.0, 4.0, 8.0, 16.0) for runs in (0.25, 1.0, 2.0)]
+
+
+def main() -> None:
+    """Print a table for memory and one for time."""
+    for name, runs in (("memory", list(memory_runs())), ("seconds a token", list(time_runs()))):
+        users = _users(runs)
+        print(f"\n{name}: {sum(map(len, users))} runs of {len(users)} users")
+        print(f"  {'k above':>8}{'k of runs':>11}{'a run left out':>16}{'a model left out':>18}{'interval held':>15}")
+        print(f"  {'no correction':>19}{_cells(users, None)}")
+        for strength in STRENGTHS:
+            print(f"  {strength.above:8g}{strength.runs:11g}{_cells(users, strength)}")
+
+
+def memory_runs() -> Iterable[OwnRun]:
+    """Published peaks as if a user had measured them."""
+    for row in measured_rows(list(memory_rows(table("measured_memory.csv")))):
+        cells = row.row
+        user = f"{cells['source']}, {cells['gpu']}, {cells['metric']}"
+        yield _own(memory_outcome(row), "peak_bytes", user, cells["method"], cells["model"])
+
+
+def time_runs() -> Iterable[OwnRun]:
+    """Published speeds as times."""
+    bandwidths = {row["gpu"]: float(row["bandwidth_gb_s"]) * 1e9 for row in table("gpu_bandwidth.csv")}
+    for row in time_rows(table("measured_time.csv"), bandwidths=bandwidths):
+        rate = time_outcome(row)
+        seconds = Outcome(
+            group=rate.group, label=rate.label, forecast=1 / rate.forecast, low=1 / rate.high, high=1 / rate.low,
+            measured=1 / rate.measured,
+        )  # fmt: skip
+        cells = row.row
+        yield _own(seconds, "train_s", f"{cells['source']}, {cells['gpu']}", cells["method"], cells["model"])
+
+
+def _own(outcome: Outcome, quantity: Corrected, user: str, method: str, model: str) -> OwnRun:
+    return OwnRun(
+        run_id=outcome.label, quantity=quantity, device=user, method=method, model=model, forecast=outcome.forecast,
+        low=outcome.low, high=outcome.high, measured=outcome.measured,
+    )  # fmt: skip
+
+
+def _users(runs: Iterable[OwnRun]) -> list[list[OwnRun]]:
+    found: dict[str, list[OwnRun]] = defaultdict(list)
+    for run in runs:
+        if run.is_usable:
+            found[run.device].append(run)
+    return [mine for mine in found.values() if len(mine) >= _FEWEST]
+
+
+def _cells(users: Sequence[Sequence[OwnRun]], strength: Strength | None) -> str:
+    runs: list[float] = []
+    models: list[float] = []
+    held: list[bool] = []
+    for mine in users:
+        for run in mine:
+            found = _learnt([other for other in mine if other is not run], run, strength)
+            runs.append(_error(run, found))
+            held.append(holds(run, found))
+            elsewhere = [other for other in mine if other.path != run.path]
+            if len(elsewhere) >= _FEWEST - 1:
+                models.append(_error(run, _learnt(elsewhere, run, strength)))
+    return f"{exp(fmean(runs)) - 1:16.2%}{exp(fmean(models)) - 1:18.2%}{fmean(held):15.1%}"
+
+
+def _learnt(runs: Sequence[OwnRun], run: OwnRun, strength: Strength | None) -> Correction | None:
+    return None if strength is None else best_correction(runs, run.path, strength=strength)
+
+
+def _error(run: OwnRun, found: Correction | None) -> float:
+    return abs(run.log_ratio - (0.0 if found is None else log(found.value)))
+
+
+if __name__ == "__main__":
+    main()
