@@ -17,8 +17,9 @@ from scrimp.spec.events import event_line
 from scrimp.workflows import corrections as correction_files
 from scrimp.workflows.calibrate import calibrate, reset
 from scrimp.workflows.corrections import formulas_version, read_corrections
-from scrimp.workflows.execute import OpenRun, settle
+from scrimp.workflows.execute import settle
 from scrimp.workflows.formulas import features_of, formula_plan
+from scrimp.workflows.open_run import OpenRun
 from scrimp.workflows.plan import plan, plan_from, write_plan
 from scrimp.workflows.world import World
 
@@ -47,7 +48,7 @@ class Home:
         plans = plan(SPEC, world=self.world)
         return plan_from(plans, plans.candidates[0], world=self.world)
 
-    def ran(self, number, *, slow=1.0, large=1.0, hungry=None, ending="finished"):
+    def ran(self, number, *, slow=1.0, large=1.0, hungry=None, cards=None, ending="finished"):
         """A run: steps `slow`, memory `large`, metered power `hungry` times what the formulas said of its plan."""
         made = self.plan()
         alone = formula_plan(made).chosen
@@ -58,6 +59,7 @@ class Home:
             steps=made.steps.steps, step_s=slow * alone.time.step_s.value, peak=large * alone.memory.peak_bytes.value,
             around_s=alone.time.total_s.value - alone.time.train_s.value, ending=ending,
             energy_kwh=None if hungry is None else hungry * slow * alone.energy.energy_kwh.value,
+            gpu_kwh=None if cards is None else cards * slow * alone.energy.gpu_kwh.value,
         )  # fmt: skip
         (folder / "events.jsonl").write_text("".join(map(event_line, events)), encoding="utf-8")
         job = ResolvedJob(
@@ -68,7 +70,7 @@ class Home:
         return settle(opened, ledger=self.ledger, world=self.world).record
 
 
-def _events(*, steps, step_s, peak, around_s, ending, energy_kwh):
+def _events(*, steps, step_s, peak, around_s, ending, **energy):
     def event(kind, step, at, **values):
         return RunEvent(at_s=1_000.0 + at, attempt=1, kind=kind, step=step, values=values)
 
@@ -78,7 +80,7 @@ def _events(*, steps, step_s, peak, around_s, ending, energy_kwh):
     ]
     end = around_s + steps * step_s
     if ending == "finished":
-        found.append(event("measured", steps, end, peak_bytes=peak, peak_kind="allocated", energy_kwh=energy_kwh))
+        found.append(event("measured", steps, end, peak_bytes=peak, peak_kind="allocated", **energy))
     return [*found, event(ending, steps, end)]
 
 
@@ -160,6 +162,26 @@ def test_power_is_learnt_from_a_meter_and_from_nothing_else(home):
     assert (found.runs, found.helps) == (5, True)
     assert home.plan().chosen.energy.energy_kwh.value == pytest.approx(found.value * before.value)
     assert 1.3 < found.value < 1.4
+
+
+def test_the_counters_of_cards_are_learnt_from_where_nothing_measures_the_machine(home):
+    for number in range(4):
+        home.ran(number, cards=0.7)
+    found = _by_quantity(calibrate(world=home.world))["power_w"]
+
+    assert (found.runs, found.helps) == (4, True)
+    assert 0.7 < found.value < 0.8
+
+
+def test_ranges_do_not_narrow_by_their_own_corrections(home):
+    for number in range(4):
+        home.ran(number, slow=1.5)
+    first = calibrate(world=home.world)
+    for number in range(4, 8):
+        home.ran(number, slow=1.5)
+    second = calibrate(world=home.world)
+
+    assert _by_quantity(second)["train_s"].held_before == _by_quantity(first)["train_s"].held_before
 
 
 def test_a_dry_run_writes_nothing(home):

@@ -107,17 +107,19 @@ def reset(*, world: World) -> Forgotten:
 def own_runs(record: RunRecord, lines: Sequence[Graded]) -> list[OwnRun]:
     """What one run says: memory, seconds in steps, seconds around them, and power where energy was measured.
 
-    Of a run of several attempts the time around its steps and its power are those of starting over, and left out; so is
-    energy that was not metered but billed at a stated power.
+    Of a run of several attempts the time around its steps and its power are those of starting over, and left out. Power
+    is that of the machine where a meter saw all of it, else that of its cards by their own counters.
     """
     by_name = {line.quantity: line for line in lines if line.formula}
     found = [_own(record, "peak_bytes", by_name["peak_bytes"])] if "peak_bytes" in by_name else []
-    train, total, energy = (by_name.get(name) for name in ("train_s", "total_s", "energy_kwh"))
+    train, total, cards = (by_name.get(name) for name in ("train_s", "total_s", "gpu_kwh"))
+    # Older ledgers graded energy that was billed at a stated power.
+    energy = by_name.get("energy_kwh", cards) if record.features.get(ENERGY_METERED) else cards
     if train is not None:
         found.append(_own(record, "train_s", train))
     if record.attempts == 1 and train is not None and total is not None:
         found.append(_around(record, total, train))
-        if energy is not None and record.features.get(ENERGY_METERED):
+        if energy is not None:
             found.append(_power(record, energy, total))
     return [run for run in found if run.is_usable]
 
@@ -127,21 +129,14 @@ class _NothingToLearnError(Exception):
 
 
 def _lines(record: RunRecord, *, world: World) -> Sequence[Graded]:
-    """The run's graded lines with what today's formulas say beside what was measured."""
+    """What today's formulas say of the run, with their own intervals, and what was measured."""
     folder = Path(record.folder)
     plan = read_plan_of(folder, world=world) if (folder / EVENTS_FILE).is_file() else None
     if plan is not None:
         history = history_of(read_events(folder / EVENTS_FILE))
-        measured = {line.quantity: line for line in record.graded}
-        energy = measured.get("energy_kwh")
         try:
-            return grade(
-                plan,
-                history,
-                spent_usd=record.spent_usd,
-                energy_kwh=None if energy is None else energy.measured,
-                formulas=formula_plan(plan),
-            )
+            alone = formula_plan(plan)
+            return grade(alone, history, spent_usd=record.spent_usd, formulas=alone)
         except (ScrimpError, ValueError) as error:
             raise _NothingToLearnError(f"its plan cannot be forecast any more: {str(error).splitlines()[0]}") from error
     if not record.graded:
