@@ -45,9 +45,7 @@ def test_a_probed_run_ends_with_the_bytes_of_one_without(make_job, train_job, re
     assert _losses(watch) == _losses(without)
 
 
-def test_a_probed_run_that_was_interrupted_ends_with_the_same_bytes_too(
-    make_job, train_job, onlooker, result_bytes
-):
+def test_a_probed_run_that_was_interrupted_ends_with_the_same_bytes_too(make_job, train_job, onlooker, result_bytes):
     plain = make_job(folder="plain", job={"probe": "off"})
     train_job(plain, catch=())
     job, stop = make_job(job={"probe": "on"}), StopSignals()

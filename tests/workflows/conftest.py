@@ -43,3 +43,11 @@ def interrupted_run(tmp_path):
         note=lambda text: None,
     )  # fmt: skip
     return folder, plan, world
+
+
+@pytest.fixture(scope="session")
+def tiny_model_for_runs(tmp_path_factory, tiny_tokenizer_folder):
+    """The tiny random model of the trainer's tests."""
+    return _load(TESTS / "train" / "conftest.py").save_tiny_model(
+        tmp_path_factory.mktemp("tiny-model"), tiny_tokenizer_folder
+    )

@@ -6,8 +6,8 @@ from scrimp.core.errors import SpecError
 from scrimp.launch.engine import RESOLVED_FILE
 from scrimp.spec.write import dump_yaml
 from scrimp.workflows import resume as subject
-from scrimp.workflows.execute import SPEC_FILE, Watch
 from scrimp.workflows.job_file import read_job
+from scrimp.workflows.open_run import SPEC_FILE, Watch
 
 
 @pytest.fixture

@@ -6,15 +6,16 @@ from pathlib import Path
 from scrimp.cli.live import RunDisplay
 from scrimp.cli.output import print_json, print_note, print_renderables
 from scrimp.cli.summary import summary_renderables
-from scrimp.core.plan import Plan
+from scrimp.core.plan import Candidate, Plan
+from scrimp.core.probe import PROBE_STEPS, Probed
 from scrimp.core.run import RunEvent, RunSummary
-from scrimp.core.units import format_bytes, format_duration, format_usd
+from scrimp.core.units import format_bytes, format_duration, format_usd, plural
 from scrimp.spec.codec import dump
-from scrimp.workflows.execute import Watch
+from scrimp.workflows.open_run import Watch
 from scrimp.workflows.world import World, real_world
 
 
-class _Onlooker:
+class Onlooker:
     """Opens the display when the plan is known, for only then the number of steps is."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -27,6 +28,19 @@ class _Onlooker:
             print_note(f"run folder {folder}")
         self._display = RunDisplay(steps=plan.steps.steps, quiet=self._quiet).__enter__()
 
+    def on_plan_alone(self, plan: Plan, _folder: Path) -> None:
+        """Of a run whose folder nobody will look for."""
+        if not self._quiet:
+            print_note(plan_line(plan))
+        self._display = RunDisplay(steps=PROBE_STEPS, quiet=self._quiet).__enter__()
+
+    def on_probe(self, found: Probed) -> None:
+        """What a probe makes of the plan."""
+        if not self._quiet and self._display is not None:
+            self._display.note(
+                f"probe: now {forecast_words(found.corrected)}; the plan said {forecast_words(found.plan.chosen)}"
+            )
+
     def on_event(self, event: RunEvent) -> None:
         if self._display is not None:
             self._display(event)
@@ -38,9 +52,12 @@ class _Onlooker:
 
 def attended(start: Callable[[World, Watch], RunSummary], *, as_json: bool) -> None:
     """Call `start` with the real world and a display, and print what it returns."""
-    onlooker = _Onlooker(quiet=as_json)
+    onlooker = Onlooker(quiet=as_json)
     try:
-        summary = start(real_world(note=print_note), Watch(on_plan=onlooker.on_plan, on_event=onlooker.on_event))
+        summary = start(
+            real_world(note=print_note),
+            Watch(on_plan=onlooker.on_plan, on_event=onlooker.on_event, on_probe=onlooker.on_probe),
+        )
     finally:
         onlooker.close()
     if as_json:
@@ -50,15 +67,21 @@ def attended(start: Callable[[World, Watch], RunSummary], *, as_json: bool) -> N
 
 
 def plan_line(plan: Plan) -> str:
-    """`lora on CPU 2 cores: 40 steps, about 2.1 min (1.5-3.0), $0.0042 (0.0030-0.0061), 2.3 GiB`."""
+    """`plan: lora on CPU 2 cores: 40 steps, 2.1 min (1.5 min to 3.0 min), $0.0042 (...), 2.3 GiB of memory`."""
     chosen = plan.chosen
+    steps = f"{plan.steps.steps} {plural(plan.steps.steps, 'step')}"
+    head = f"plan: {chosen.recipe.method.name} on {chosen.device.name}: {steps}"
+    return f"{head}, {forecast_words(chosen)} of memory"
+
+
+def forecast_words(chosen: Candidate) -> str:
+    """Time, money and memory of a candidate, the first two with their ranges."""
     total = chosen.time.total_s
     cost = "unknown cost"
     if chosen.money is not None:
         money = chosen.money.total_usd
         cost = f"{format_usd(money.value)} ({format_usd(money.low)} to {format_usd(money.high)})"
     return (
-        f"plan: {chosen.recipe.method.name} on {chosen.device.name}: {plan.steps.steps} steps, "
-        f"{format_duration(total.value)} ({format_duration(total.low)} to {format_duration(total.high)}), "
-        f"{cost}, {format_bytes(chosen.memory.device_bytes.value)} of memory"
+        f"{format_duration(total.value)} ({format_duration(total.low)} to {format_duration(total.high)}), {cost}, "
+        f"{format_bytes(chosen.memory.device_bytes.value)}"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrimp.cli.output import print_note, stderr_console
 from scrimp.core.run import RunEvent
-from scrimp.core.units import format_count, format_duration, format_usd, usd
+from scrimp.core.units import format_bytes, format_count, format_count_of, format_duration, format_usd, usd
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -32,6 +32,8 @@ class RunDisplay:
         self._last_share = -1
         self._lines: dict[str, Callable[[RunEvent], str | None]] = {
             "loaded": _loaded_line,
+            "probed": _probed_line,
+            "replanned": _replanned_line,
             "resumed": lambda event: f"resumed from {event.values['checkpoint']}",
             "skipped_checkpoint": lambda event: f"skipped {event.values['checkpoint']}: {event.values['reason']}",
             "evaluated": _evaluated_line,
@@ -88,6 +90,10 @@ class RunDisplay:
             self._last_share = share
             print_note(f"step {event.step}/{self._steps}  {meter}")
 
+    def note(self, line: str) -> None:
+        """Print a line above the bar."""
+        self._print(line)
+
     def _print(self, line: str) -> None:
         if self._progress is not None:
             self._progress.console.print(line, markup=False)
@@ -118,8 +124,20 @@ def _loaded_line(event: RunEvent) -> str:
     return (
         f"loaded in {format_duration(_number(values, 'load_s'))}: "
         f"{format_count(_number(values, 'trainable_params'))} of {format_count(_number(values, 'params'))} parameters "
-        f"train on {format_count(_number(values, 'rows'))} rows"
+        f"train on {format_count_of(_number(values, 'rows'), 'row')}"
     )
+
+
+def _probed_line(event: RunEvent) -> str:
+    values = event.values
+    return (
+        f"probe of {values.get('steps')} steps: {format_duration(_number(values, 'step_s'))} a step, "
+        f"{format_bytes(_number(values, 'peak_bytes'))} at the peak"
+    )
+
+
+def _replanned_line(event: RunEvent) -> str:
+    return f"memory ran out, trying again: {event.values.get('change')}"
 
 
 def _evaluated_line(event: RunEvent) -> str:

@@ -15,7 +15,9 @@ from scrimp.core.errors import ScrimpError
 
 _NOT_VERBS = {"__init__", "main", "output", "options", "live", "summary", "attended"}
 # The order of a job's life, which is the order people read help in; verbs not named here follow by name.
-_ORDER = ("init", "data", "plan", "run", "resume", "runs", "show", "report", "ledger", "gpus", "offers", "doctor")
+_ORDER = (
+    *("init", "data", "plan", "probe", "run", "resume", "runs", "show", "report", "ledger", "gpus", "offers", "doctor"),
+)
 
 
 def verb_files() -> dict[str, Path]:

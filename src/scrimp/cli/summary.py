@@ -1,21 +1,24 @@
 """What a run ends with, for people: loss before and after, answers, cost, forecast against measured, files."""
 
+from dataclasses import replace
 from math import exp
 from typing import TYPE_CHECKING
 
+from scrimp.core.probe import PROBED
 from scrimp.core.run import Graded, RunRecord, RunSummary
-from scrimp.core.units import format_quantity, format_usd
+from scrimp.core.units import format_quantity, format_usd, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-_LABELS = {
+LABELS = {
     "peak_bytes": "memory",
     "step_s": "step",
     "train_s": "training time",
     "total_s": "whole time",
     "cost_usd": "cost",
+    "gpu_kwh": "GPU energy",
     "energy_kwh": "energy",
 }
 # A longer answer says no more about style, and the report has it whole.
@@ -29,7 +32,10 @@ def summary_renderables(summary: RunSummary) -> "list[RenderableType]":
     record = summary.record
     parts: list[RenderableType] = [Text(headline(record), style="bold")]
     if record.graded:
-        parts.append(graded_table(record.graded))
+        planned, probed = split_graded(record.graded)
+        parts.append(graded_table(planned))
+        if probed:
+            parts.append(graded_table(probed, title="forecast corrected by the probe against measured"))
     for prompt, before, after in summary.samples[:2]:
         parts.append(_sample(prompt, before, after))
     parts.append(_files(summary))
@@ -41,25 +47,33 @@ def headline(record: RunRecord) -> str:
     before, after = record.eval_loss_before, record.eval_loss_after
     cost = format_usd(record.spent_usd)
     if before is None or after is None:
-        return f"{record.name}: {record.state}, {record.steps_done} of {record.steps_planned} steps for {cost}"
+        steps = f"{record.steps_done} of {record.steps_planned} {plural(record.steps_planned, 'step')}"
+        return f"{record.name}: {record.state}, {steps} for {cost}"
     return (
         f"{record.name}: held-out loss {before:.3f} -> {after:.3f} "
         f"(perplexity {exp(min(before, 700)):.1f} -> {exp(min(after, 700)):.1f}) for {cost}"
     )
 
 
-def graded_table(graded: tuple[Graded, ...]) -> "Table":
+def split_graded(graded: tuple[Graded, ...]) -> tuple[tuple[Graded, ...], tuple[Graded, ...]]:
+    """Lines of the plan, and of what a probe had corrected it to, under the plan's names."""
+    planned = tuple(line for line in graded if not line.quantity.startswith(PROBED))
+    probed = (line for line in graded if line.quantity.startswith(PROBED))
+    return planned, tuple(replace(line, quantity=line.quantity.removeprefix(PROBED)) for line in probed)
+
+
+def graded_table(graded: tuple[Graded, ...], *, title: str = "forecast against measured") -> "Table":
     """Forecast with its range beside what was measured."""
     from rich.table import Table
 
-    table = Table(title="forecast against measured", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name, justify in (("", "left"), ("forecast", "right"), ("80% range", "right"), ("measured", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type] # a literal by construction
     table.add_column("error", justify="right")
     table.add_column("held")
     for line in graded:
         table.add_row(
-            _LABELS.get(line.quantity, line.quantity),
+            LABELS.get(line.quantity, line.quantity),
             format_quantity(line.quantity, line.forecast),
             f"{format_quantity(line.quantity, line.low)} - {format_quantity(line.quantity, line.high)}",
             format_quantity(line.quantity, line.measured),

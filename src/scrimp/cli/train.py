@@ -23,6 +23,7 @@ def command(resolved: Path, as_json: bool) -> None:
 
     from scrimp.cli.live import RunDisplay
     from scrimp.cli.output import print_json, print_note, print_renderables
+    from scrimp.core.units import plural
     from scrimp.spec.codec import dump
     from scrimp.workflows.job_file import read_job
     from scrimp.workflows.train import train_resolved
@@ -33,7 +34,10 @@ def command(resolved: Path, as_json: bool) -> None:
         outcome = train_resolved(job, environ=os.environ, world=real_world(note=print_note), on_event=display)
     if as_json:
         print_json(dump(outcome))
+    elif outcome.probed_only:
+        print_renderables(f"{outcome.run_id}: probed, nothing trained")
     elif outcome.already_finished:
         print_renderables(f"{outcome.run_id} has finished: nothing left to do; its result is in {outcome.adapter}")
     else:
-        print_renderables(f"{outcome.run_id}: {outcome.steps} steps, result in {outcome.adapter}")
+        steps = f"{outcome.steps} {plural(outcome.steps, 'step')}"
+        print_renderables(f"{outcome.run_id}: {steps}, result in {outcome.adapter}")

@@ -1,13 +1,17 @@
 """A probe: a few real optimizer steps before the paid part, and what they say about the forecasts."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from scrimp.core.data import StepPlan
 from scrimp.core.job import ProbeChoice
 from scrimp.core.plan import Candidate, Plan
+from scrimp.core.run import EventValue
 
 PROBE_STEPS = 3
+# More micro-batches of a step say nothing new about its memory or its speed.
+PROBED_MICRO_BATCHES = 4
 # A probe that costs more of a run than this is left out.
 MOST_OF_THE_RUN = 0.10
 # Graded lines of what a probe had corrected carry the plan's names behind this.
@@ -43,6 +47,15 @@ class ProbeReading:
     probe_s: float
     micro_batch_tokens: int
 
+    @classmethod
+    def of(cls, values: Mapping[str, EventValue]) -> "ProbeReading | None":
+        """Out of the values of a `probed` event; None when they are not those of a reading."""
+        found = {item.name: values.get(item.name) for item in fields(cls)}
+        optional = {"reserved_bytes", "driver_bytes", "evaluation_s", "sampling_s"}
+        if any(value is None for name, value in found.items() if name not in optional):
+            return None
+        return cls(**found)  # type: ignore[arg-type] # the fields of the event are those of this class
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
@@ -56,10 +69,15 @@ class Probed:
     corrected: Candidate
     replanned: tuple[str, ...] = ()
 
+    @property
+    def corrected_plan(self) -> Plan:
+        """The plan with the corrected candidate."""
+        return replace(self.plan, chosen=self.corrected)
+
 
 def costs_too_much(steps: StepPlan) -> bool:
     """Whether the probe's steps are more of the run than a look ahead is worth."""
-    return PROBE_STEPS > steps.steps * MOST_OF_THE_RUN
+    return steps.steps * MOST_OF_THE_RUN < PROBE_STEPS
 
 
 def is_probed(choice: ProbeChoice, steps: StepPlan) -> bool:

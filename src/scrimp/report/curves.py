@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from scrimp.core.plan import Plan
 from scrimp.core.run import RunEvent
-from scrimp.core.units import format_count, format_duration, format_usd, usd
+from scrimp.core.units import format_count, format_count_of, format_duration, format_usd, usd
 from scrimp.ledger.history import RunHistory
 from scrimp.report.figure import MAX_POINTS, Axis, Figure, Series, level, thinned, time_unit
 
@@ -91,7 +91,7 @@ def _loss(history: RunHistory, steps: _Steps) -> Figure | None:
     if not x:
         return None
     series = [Series(label="training loss", look="line", values=tuple(trained.get(step) for step in x))]
-    summary = f"Loss over {format_count(x[-1])} steps"
+    summary = f"Loss over {format_count_of(x[-1], 'step')}"
     if held_out:
         series.append(Series(label="held-out loss", look="marked", values=tuple(held_out.get(step) for step in x)))
         summary += f"; on held-out rows {held_out[min(held_out)]:.3f} at first, {held_out[max(held_out)]:.3f} at last"

@@ -78,6 +78,7 @@ def _content(source: ReportSource) -> dict[str, Any]:
         "graded": tables.graded_bars(record.graded),
         "samples": source.history.samples,
         "plan_words": words.plan_words(plan) if plan is not None else [],
+        "replanned": words.replanned_words(source),
         "rejected": _rejected(source),
         "attempts": tables.attempt_bars(source.history, is_running=is_running),
         "entries": tables.entry_rows(entries),

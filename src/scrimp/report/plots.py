@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scrimp.core.data import DataProfile
 from scrimp.core.plan import PlanPoint
-from scrimp.core.units import format_count, format_duration, format_usd
+from scrimp.core.units import format_count, format_count_of, format_duration, format_usd
 from scrimp.report.figure import Axis, Figure, Look, Series, time_unit
 
 # The front and the chosen plan are always drawn; of the others the cheapest.
@@ -61,7 +61,8 @@ def row_lengths(profile: DataProfile) -> Figure | None:
         name="lengths",
         title="Lengths of the training rows",
         summary=(
-            f"{format_count(profile.rows_trained)} rows, {format_count(profile.mean_row_tokens)} tokens on average, "
+            f"{format_count_of(profile.rows_trained, 'row')}, {format_count(profile.mean_row_tokens)} tokens on "
+            "average, "
             f"the longest {format_count(profile.longest_row_tokens)}."
         ),
         x=tuple(float((index + 0.5) * width) for index in range(len(counts))),
@@ -85,7 +86,7 @@ def _spreads(values: Sequence[float]) -> bool:
 def _plans_in_words(points: Sequence[PlanPoint]) -> str:
     cheapest = min(points, key=lambda point: (point.cost_usd, point.duration_s))
     fastest = min(points, key=lambda point: (point.duration_s, point.cost_usd))
-    words = [f"{format_count(len(points))} plans met the limits"]
+    words = [f"{format_count_of(len(points), 'plan')} met the limits"]
     for name, point in (("cheapest", cheapest), ("fastest", fastest)):
         words.append(f"the {name}, {point.label}: {format_usd(point.cost_usd)}, {format_duration(point.duration_s)}")
     chosen = next((point for point in points if point.chosen), None)

@@ -7,7 +7,7 @@ from scrimp.core.run import Graded, LedgerEntry
 from scrimp.core.units import format_bytes, format_count, format_duration, format_quantity, format_usd
 from scrimp.ledger.history import Attempt, RunHistory
 from scrimp.report.source import ReportSource
-from scrimp.report.words import QUANTITY_WORDS, error_words
+from scrimp.report.words import error_words, quantity_words
 
 # Values of a `started` event that the page has in another place.
 _TOLD_ELSEWHERE = {"run_id", "price_usd_per_hour", "device"}
@@ -37,7 +37,7 @@ def graded_bars(lines: tuple[Graded, ...]) -> list[GradedBar]:
         scale = 1.08 * max(line.high, line.measured, line.forecast) or 1.0
         bars.append(
             GradedBar(
-                name=QUANTITY_WORDS.get(line.quantity, line.quantity),
+                name=quantity_words(line.quantity),
                 forecast=format_quantity(line.quantity, line.forecast),
                 interval=f"{format_quantity(line.quantity, line.low)} to {format_quantity(line.quantity, line.high)}",
                 measured=format_quantity(line.quantity, line.measured),

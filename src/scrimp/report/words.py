@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from scrimp.core.plan import Plan
+from scrimp.core.probe import PROBED
 from scrimp.core.run import Graded, RunRecord
 from scrimp.core.units import format_co2, format_count, format_count_of, format_duration, format_energy, format_usd, usd
 from scrimp.ledger.carbon import run_carbon
@@ -25,6 +26,21 @@ QUANTITY_WORDS = {
     "gpu_kwh": "energy of the GPUs",
     "energy_kwh": "energy of the machine",
 }
+
+
+def quantity_words(quantity: str) -> str:
+    """A graded quantity in words: the plan's forecast of it, or what a probe had corrected that to."""
+    plain = quantity.removeprefix(PROBED)
+    words = QUANTITY_WORDS.get(plain, plain)
+    return words if plain == quantity else f"{words}, after the probe"
+
+
+def replanned_words(source: ReportSource) -> list[tuple[str, str]]:
+    """What was changed when memory ran out before the first step, and why."""
+    return [
+        (f"attempt {event.attempt}", f"memory ran out: {event.values.get('change')} ({event.values.get('reason')})")
+        for event in source.history.replanned
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,7 +90,9 @@ def idle_memory(env: Mapping[str, str]) -> int:
     """Bytes of the first card that others use, asked before this process does; 0 where the driver does not say."""
     first = env.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
     try:
-        asked = subprocess.run([*_MEMORY_QUERY, f"--id={first}"], capture_output=True, text=True, timeout=10, check=False)
+        asked = subprocess.run(
+            [*_MEMORY_QUERY, f"--id={first}"], capture_output=True, text=True, timeout=10, check=False
+        )
         return int(asked.stdout.splitlines()[0]) * MIB
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError):
         return 0

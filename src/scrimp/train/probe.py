@@ -17,7 +17,7 @@ from itertools import chain
 import torch
 
 from scrimp.core.errors import TrainingError
-from scrimp.core.probe import PROBE_STEPS, ProbeReading
+from scrimp.core.probe import PROBE_STEPS, PROBED_MICRO_BATCHES, ProbeReading
 from scrimp.data.batches import StepOptions, micro_batches, step_rows
 from scrimp.train.evaluate import evaluate
 from scrimp.train.guards import check_finite
@@ -27,8 +27,6 @@ from scrimp.train.sample import NEW_TOKENS, answer
 from scrimp.train.session import Session
 from scrimp.train.step import backward, seed_step
 
-# More micro-batches of a step say nothing new about its memory or its speed.
-_MOST_MICRO_BATCHES = 4
 _SAMPLED_TOKENS = 8
 
 Groups = tuple[tuple[int, ...], ...]
@@ -97,7 +95,7 @@ def fullest_first(session: Session) -> list[Groups]:
 def _few(groups: Groups, session: Session) -> Groups:
     """The fullest micro-batch and a few more of its step, in their order."""
     fullest = max(range(len(groups)), key=lambda index: session.memory_tokens(groups[index]))
-    kept = sorted({fullest, *range(min(_MOST_MICRO_BATCHES - 1, len(groups)))})
+    kept = sorted({fullest, *range(min(PROBED_MICRO_BATCHES - 1, len(groups)))})
     return tuple(groups[index] for index in kept)
 
 

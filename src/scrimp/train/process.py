@@ -7,6 +7,9 @@ from scrimp.core.recipe import ResolvedJob
 
 _ALLOCATOR_NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
+# Those of two or three micro-batches: all layers of one share them, and the next one has other lengths anyway.
+_KERNELS_KEPT = 64
+
 
 def settle_process(job: ResolvedJob, environ: MutableMapping[str, str]) -> None:
     """Fill in, where `environ` (the process's own) does not say otherwise.
@@ -14,12 +17,17 @@ def settle_process(job: ResolvedJob, environ: MutableMapping[str, str]) -> None:
     OpenMP threads that wait shall sleep: spinning costs a small or shared machine a multiple of what it gains. cuBLAS
     needs a fixed workspace to give the same bits twice. CUDA's allocator shall grow its segments: steps differ in
     length, and fixed segments of all sizes hold memory that none of them can use (both names: torch renamed it in 2.9).
+
+    oneDNN keeps the kernels that it makes, 1,024 of them by default, each with its scratch memory: for rows of all
+    lengths 19 MiB a micro-batch of a 30-layer model, up to a gigabyte, and in between the activations, so that the heap
+    cannot be used again around them.
     """
     environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if not environ.keys() & set(_ALLOCATOR_NAMES):
         environ.update(dict.fromkeys(_ALLOCATOR_NAMES, "expandable_segments:True"))
     environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS_KEPT))
     if job.threads is not None:
         environ["OMP_NUM_THREADS"] = str(job.threads)
 

@@ -181,10 +181,17 @@ def _out_of_memory(error: Exception, job: ResolvedJob) -> ResourceError | None:
         return None
     smaller = max(job.steps.longest_row_tokens, job.recipe.micro_batch_tokens // 2)
     return ResourceError(
-        what=f"memory ran out: {str(error).strip().partition('. ')[0] or type(error).__name__}",
+        what=f"memory ran out: {_telling_sentence(error)}",
         expected="a recipe that fits this machine; the last checkpoint is kept",
         next_step=f"training.micro_batch_tokens={smaller}, training.checkpointing=full, or method.name=qlora",
     )
+
+
+def _telling_sentence(error: Exception) -> str:
+    """Of torch's long messages the sentence that says what could not be allocated, else the first."""
+    sentences = str(error).strip().split(". ")
+    telling = (each for each in sentences if any(sign in each.lower() for sign in _OUT_OF_MEMORY_SIGNS))
+    return next(telling, sentences[0]) or type(error).__name__
 
 
 def is_out_of_memory(error: BaseException) -> bool:

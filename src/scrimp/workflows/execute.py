@@ -4,68 +4,57 @@
 events.jsonl, checkpoints/, adapter/, report.html, log.txt.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 from scrimp import __version__
-from scrimp.core.errors import BudgetError, InterruptedRunError, ResourceError, ScrimpError, error_from
+from scrimp.core.errors import BudgetError, InterruptedRunError, NoPlanError, ResourceError, ScrimpError, error_from
 from scrimp.core.plan import Plan
-from scrimp.core.recipe import ResolvedJob
-from scrimp.core.run import RunEvent, RunRecord, RunState, RunSummary
-from scrimp.launch.attend import Outcome, attend
-from scrimp.launch.engine import LOG_FILE, Engine
+from scrimp.core.run import RunRecord, RunState, RunSummary
+from scrimp.core.units import HOUR_S, plural
+from scrimp.launch.attend import Outcome
+from scrimp.launch.engine import LOG_FILE, RESOLVED_FILE, Engine
 from scrimp.launch.follow import log_tail
-from scrimp.ledger.bill import BilledRun, MachineRate, bill, billed_kwh, unrecorded
+from scrimp.ledger.bill import BilledRun, MachineRate, bill, unrecorded
 from scrimp.ledger.grade import grade
 from scrimp.ledger.history import RunHistory, history_of
 from scrimp.ledger.queries import EntryQuery
 from scrimp.ledger.store import Ledger
 from scrimp.spec.events import EVENTS_FILE, read_events
+from scrimp.workflows.attempt import attempt
+from scrimp.workflows.corrected import grade_probe
 from scrimp.workflows.formulas import ENERGY_METERED, features_of, formula_plan, software_versions
+from scrimp.workflows.job_file import read_job
+from scrimp.workflows.open_run import ADAPTER_FOLDER, PLAN_FILE, OpenRun, Watch
+from scrimp.workflows.plan import read_plan
 from scrimp.workflows.report import write_run_report
 from scrimp.workflows.world import World
-
-SPEC_FILE = "spec.yaml"
-PLAN_FILE = "plan.yaml"
-ADAPTER_FOLDER = "adapter"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
-    """Who looks on: told the plan before the job starts, then every event."""
-
-    on_plan: Callable[[Plan, Path], None]
-    on_event: Callable[[RunEvent], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRun:
-    """A run folder with what it was planned as and what it is told to do."""
-
-    folder: Path
-    plan: Plan
-    job: ResolvedJob
-    created_at: datetime
 
 
 def local_rate(plan: Plan) -> MachineRate:
     """What an hour of this machine costs by the plan: the offer's price, of which electricity is a part."""
-    local = plan.spec.local
+    local, energy, total_s = plan.spec.local, plan.chosen.energy, plan.chosen.time.total_s.value
+    on_cards = energy.gpu_kwh is not None and total_s > 0
     return MachineRate(
         price_usd_per_hour=plan.chosen.offer.price_usd_per_hour,
         power_w=local.power_w,
         electricity_usd_per_kwh=local.electricity_usd_per_kwh,
+        forecast_w=mean_power_w(energy.energy_kwh.value, total_s) if on_cards else None,
+        cards_w=mean_power_w(energy.gpu_kwh.value, total_s) if energy.gpu_kwh is not None and on_cards else None,
         source=plan.chosen.offer.price_source,
     )
 
 
+def mean_power_w(energy_kwh: float, duration_s: float) -> float:
+    """Watts that come to so much energy over so much time."""
+    return energy_kwh * 1000 * HOUR_S / duration_s
+
+
 def execute(run: OpenRun, *, engine: Engine, ledger: Ledger, world: World, watch: Watch) -> RunSummary:
-    """Run one attempt to its end and record it.
+    """Run one attempt to its end and record it; while memory runs out before the first step, with smaller recipes.
 
     Raises:
+        NoPlanError: memory ran out with the smallest recipe there is.
         InterruptedRunError: a signal stopped it; a checkpoint is there.
         BudgetError: it stopped before the budget or the deadline; a checkpoint is there.
         ScrimpError: the job failed; the trainer's own message, and where its log is.
@@ -73,8 +62,13 @@ def execute(run: OpenRun, *, engine: Engine, ledger: Ledger, world: World, watch
     before = history_of(read_events(run.folder / EVENTS_FILE))
     ledger.save_run(_record(run, before, state="running"))
     watch.on_plan(run.plan, run.folder)
-    handle = engine.start(run.job, folder=run.folder, env=world.env)
-    outcome = attend(engine, handle, on_event=watch.on_event)
+    try:
+        run, outcome = attempt(run, engine=engine, world=world, watch=watch)
+    except NoPlanError:
+        # By then the folder holds the last recipe that was tried.
+        tried = replace(run, plan=read_plan(run.folder / PLAN_FILE), job=read_job(run.folder / RESOLVED_FILE))
+        settle(tried, ledger=ledger, world=world)
+        raise
     summary = settle(run, ledger=ledger, world=world)
     if summary.record.state != "finished":
         raise _ending(summary, outcome, run)
@@ -96,12 +90,9 @@ def settle(run: OpenRun, *, ledger: Ledger, world: World) -> RunSummary:
         _record(run, history, state=history.state(process_ended=True)),
         ended_at=history.ended_at,
         spent_usd=spent_usd,
-        graded=grade(
-            run.plan,
-            history,
-            spent_usd=spent_usd,
-            energy_kwh=billed_kwh(entries),
-            formulas=_formulas(run.plan, world=world),
+        graded=(
+            *grade(run.plan, history, spent_usd=spent_usd, formulas=_formulas(run.plan, world=world)),
+            *grade_probe(run.plan, history, spent_usd=spent_usd),
         ),
     )
     ledger.save_run(record)
@@ -164,7 +155,8 @@ def _ending(summary: RunSummary, outcome: Outcome, run: OpenRun) -> ScrimpError:
     last = history.attempts[-1].ending if history.attempts else None
     kept = "no step was done yet"
     if record.steps_done:
-        kept = f"{record.steps_done} of {record.steps_planned} steps were done, the last checkpoint is kept"
+        done = f"{record.steps_done} of {record.steps_planned} {plural(record.steps_planned, 'step')} were done"
+        kept = f"{done}, the last checkpoint is kept"
     go_on = f"scrimp resume {record.run_id}"
     if last == "interrupted":
         return InterruptedRunError(what=f"stopped by a signal: {kept}", next_step=go_on)

@@ -19,6 +19,16 @@ ENERGY_METERED = "energy_metered"
 _SOFTWARE = ("torch", "transformers", "peft", "bitsandbytes")
 
 
+def forecaster_of(plan: Plan) -> RoomForecaster:
+    """The formulas for the job of a plan."""
+    workload = Workload(spec=plan.spec, shape=plan.model_shape, profile=plan.profile, steps=plan.steps)
+    facts = MarketFacts(offers=(), devices={}, today=plan.created_at.date(), terms=provider_terms(), grid=grid_factors)
+    # A plan that was run had its model fetched before the job began.
+    return RoomForecaster.of(
+        workload, facts, model_is_here=True, sampled_tokens=sampled_tokens(plan.spec, plan.profile)
+    )
+
+
 def formula_plan(plan: Plan) -> Plan:
     """The same plan with every forecast of the chosen candidate made anew.
 
@@ -26,13 +36,7 @@ def formula_plan(plan: Plan) -> Plan:
         ValueError: the device's speed is not established.
         UnknownNameError, SpecError: the recipe's method is not known or its options are impossible.
     """
-    chosen = plan.chosen
-    workload = Workload(spec=plan.spec, shape=plan.model_shape, profile=plan.profile, steps=plan.steps)
-    facts = MarketFacts(offers=(), devices={}, today=plan.created_at.date(), terms=provider_terms(), grid=grid_factors)
-    # A plan that was run had its model fetched before the job began.
-    forecaster = RoomForecaster.of(
-        workload, facts, model_is_here=True, sampled_tokens=sampled_tokens(plan.spec, plan.profile)
-    )
+    chosen, forecaster = plan.chosen, forecaster_of(plan)
     machine = machine_of(chosen)
     time = forecaster.time(chosen.recipe, machine, chosen.offer)
     return replace(

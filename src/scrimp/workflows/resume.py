@@ -14,8 +14,9 @@ from scrimp.launch.lock import holder
 from scrimp.ledger.store import Ledger
 from scrimp.spec.override import override_keys
 from scrimp.spec.read import read_spec
-from scrimp.workflows.execute import PLAN_FILE, SPEC_FILE, OpenRun, Watch, execute, local_rate, settle
+from scrimp.workflows.execute import execute, local_rate, settle
 from scrimp.workflows.job_file import read_job, write_job
+from scrimp.workflows.open_run import PLAN_FILE, SPEC_FILE, OpenRun, Watch
 from scrimp.workflows.plan import read_plan
 from scrimp.workflows.world import World
 

@@ -20,8 +20,9 @@ from scrimp.models.prepare import prepare
 from scrimp.models.resolve import resolve
 from scrimp.spec.read import read_spec
 from scrimp.spec.write import dump_yaml
-from scrimp.workflows.execute import PLAN_FILE, SPEC_FILE, OpenRun, Watch, execute, local_rate
+from scrimp.workflows.execute import execute, local_rate
 from scrimp.workflows.job_file import write_job
+from scrimp.workflows.open_run import PLAN_FILE, SPEC_FILE, OpenRun, Watch
 from scrimp.workflows.plan import is_plan_file, plan, plan_from, read_plan, write_plan
 from scrimp.workflows.world import World
 
@@ -93,6 +94,7 @@ def open_run(chosen: Plan, *, world: World) -> OpenRun:
         budget_usd=chosen.spec.limits.budget_usd,
         deadline_s=chosen.spec.limits.deadline_s,
         forecast_peak_bytes=chosen.chosen.memory.device_bytes.value,
+        probe=chosen.spec.training.probe,
     )
     (folder / SPEC_FILE).write_text(dump_yaml(chosen.spec, folder=folder), encoding="utf-8")
     write_plan(chosen, folder / PLAN_FILE)

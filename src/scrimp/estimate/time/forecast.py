@@ -1,6 +1,6 @@
 """Wall-clock time of a whole job, part by part: waiting, fetching, loading, stepping, scoring, saving.
 
-    total = start-up + download + load + rehearsal + steps x step + evaluations + samples + checkpoints + final save
+    total = start-up + download + load + probe + steps x step + evaluations + samples + checkpoints + final save
 
 Step times come from `speed.py`; the constants here are the rest. Not modelled: waiting for capacity, preemptions,
 compilation, data loading that the step would wait for.
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from scrimp.core.estimate import Estimate
 from scrimp.core.forecast import TimeForecast, TimePart
+from scrimp.core.job import ProbeChoice
 from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
+from scrimp.core.probe import PROBE_STEPS, PROBED_MICRO_BATCHES, is_probed
 from scrimp.core.recipe import Recipe
 from scrimp.estimate.memory.case import LINEAR_BYTES
 from scrimp.estimate.time.site import Site
@@ -58,9 +60,16 @@ Part = tuple[str, float, float, float]
 
 
 def forecast_time(
-    shape: ModelShape, recipe: Recipe, device: Device, *, gpus: int, load: TokenLoad, site: Site
+    shape: ModelShape,
+    recipe: Recipe,
+    device: Device,
+    *,
+    gpus: int,
+    load: TokenLoad,
+    site: Site,
+    probe: ProbeChoice = "auto",
 ) -> TimeForecast:
-    """Time of the job on `gpus` cards of one machine (1 on a CPU).
+    """Time of the job on `gpus` cards of one machine (1 on a CPU). `probe` is what the run looks ahead with.
 
     Raises:
         ValueError: the device's speed is not established.
@@ -71,7 +80,9 @@ def forecast_time(
     each_s = step_s(pace, load)
     steps = load.steps.steps
     train_s = steps * each_s
-    parts = [part for part in (*_before(pace, site), *_during(pace, load, site, interval, train_s)) if part[1] > 0]
+    ahead = _ahead(pace, load, interval, probe)
+    parts = [*_before(pace, site), *ahead, *_during(pace, load, site, interval, train_s)]
+    parts = [part for part in parts if part[1] > 0]
     total = Estimate(
         value=sum(seconds for _, seconds, _, _ in parts),
         low=sum(seconds * low for _, seconds, low, _ in parts),
@@ -87,6 +98,11 @@ def forecast_time(
         tokens_per_s=Estimate(value=rate, low=rate / interval.high, high=rate / interval.low, basis=interval.basis),
         parts=tuple(TimePart(name=name, duration_s=seconds) for name, seconds, _, _ in parts),
     )
+
+
+def evaluation_count(recipe: Recipe, steps: int) -> int:
+    """Once before, once after, and in between where the recipe asks for it."""
+    return 2 + (max(0, steps - 1) // recipe.eval_every_steps if recipe.eval_every_steps else 0)
 
 
 def checkpoint_bytes(pace: Pace) -> float:
@@ -108,20 +124,27 @@ def _before(pace: Pace, site: Site, around: AroundConstants = AROUND) -> list[Pa
     ]
 
 
+def _ahead(pace: Pace, load: TokenLoad, interval: Interval, probe: ProbeChoice) -> list[Part]:
+    """Before the first step: the fullest micro-batch, or a probe of whole steps of at most a few micro-batches."""
+    spread = (interval.low, interval.high)
+    fullest_s = rehearsal_s(pace, load)
+    if not is_probed(probe, load.steps):
+        return [("rehearsal", fullest_s, *spread)]
+    return [("probe", PROBE_STEPS * min(step_s(pace, load), PROBED_MICRO_BATCHES * fullest_s), *spread)]
+
+
 def _during(
     pace: Pace, load: TokenLoad, site: Site, interval: Interval, train_s: float, around: AroundConstants = AROUND
 ) -> list[Part]:
     """Steps, and what happens between and after them."""
     recipe, steps = pace.recipe, load.steps.steps
-    # Once before, once after, and in between where the recipe asks for it.
-    evaluations = 2 + (max(0, steps - 1) // recipe.eval_every_steps if recipe.eval_every_steps else 0)
+    evaluations = evaluation_count(recipe, steps)
     saves = steps // recipe.checkpoint_every_steps if recipe.checkpoint_every_steps else 0
     save_s = around.save_s + checkpoint_bytes(pace) / site.save_bytes_per_s
     result_s = around.save_s + pace.tuning.trainable_params * 4.0 / site.save_bytes_per_s
     samples_s = sampling_s(pace, load.sampled_tokens, bytes_each=LINEAR_BYTES[recipe.weight_dtype])
     spread = (interval.low, interval.high)
     return [
-        ("rehearsal", rehearsal_s(pace, load), *spread),
         ("training steps", train_s, *spread),
         ("evaluations", evaluations * evaluation_s(pace, load), *spread),
         ("samples", samples_s, 0.5, 2.0),
