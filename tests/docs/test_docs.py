@@ -208,7 +208,7 @@ def test_the_extras_of_the_readme_are_those_of_the_project():
     )
     told = {name.strip("`"): {word for word in brings.split(", ") if word} for name, brings in rows}
     extras = {"none": project["dependencies"], **project["optional-dependencies"]}
-    for name in ("none", "train", "models", "quant", "data"):
+    for name in ("none", "train", "models", "quant", "data", "energy"):
         assert told[name] == {re.split(r"[<>=~ ]", item)[0] for item in extras[name]}
 
 

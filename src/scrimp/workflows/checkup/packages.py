@@ -34,6 +34,9 @@ EXTRAS: Mapping[str, Extra] = {
         why="the bundled model and models from the hub",
     ),
     "data": Extra(packages={"datasets": "3.0", "pyarrow": "15"}, why="parquet files and data sets from the hub"),
+    "energy": Extra(
+        packages={"nvidia-ml-py": "12.535", "codecarbon": "3.0"}, why="the energy counters of cards, and codecarbon"
+    ),
 }
 
 
