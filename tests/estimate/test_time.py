@@ -26,7 +26,7 @@ def test_the_total_is_the_sum_of_its_parts(make):
         "start-up of the machine",
         "download",
         "imports and loading",
-        "rehearsal",
+        "probe",
         "training steps",
         "evaluations",
         "checkpoints",

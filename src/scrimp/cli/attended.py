@@ -23,6 +23,7 @@ class Onlooker:
         self._display: RunDisplay | None = None
 
     def on_plan(self, plan: Plan, folder: Path) -> None:
+        """Say what is about to run, and open the display."""
         if not self._quiet:
             print_note(plan_line(plan))
             print_note(f"run folder {folder}")
@@ -42,10 +43,12 @@ class Onlooker:
             )
 
     def on_event(self, event: RunEvent) -> None:
+        """Show an event."""
         if self._display is not None:
             self._display(event)
 
     def close(self) -> None:
+        """Leave the last state of the display standing."""
         if self._display is not None:
             self._display.__exit__(None, None, None)
 

@@ -29,7 +29,7 @@ def command(target: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     scrimp probe plan.yaml --json
     """
     from scrimp.cli.attended import Onlooker
-    from scrimp.cli.output import print_json, print_note, print_renderables
+    from scrimp.cli.output import print_json, print_note, print_renderables, stdout_console
     from scrimp.spec.codec import dump
     from scrimp.workflows.open_run import Watch
     from scrimp.workflows.probe import probe
@@ -44,7 +44,7 @@ def command(target: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"reading": dump(found.reading), "replanned": list(found.replanned), "forecasts": rows(found)})
     else:
-        print_renderables(*renderables(found, target))
+        print_renderables(*renderables(found, target), console=stdout_console(piped_width=100))
 
 
 def renderables(found: "Probed", target: Path) -> "list[RenderableType]":
@@ -99,9 +99,9 @@ def probe_table(found: "Probed") -> "Table":
     from scrimp.cli.summary import LABELS
     from scrimp.core.units import format_quantity
 
-    table = Table(title="forecast, corrected by the probe", title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for name in ("", "forecast", "80% range", "measured", "corrected", "80% range"):
-        table.add_column(name, justify="right" if name else "left")
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for row in rows(found):
         name = str(row["quantity"])
         shown = {key: format_quantity(name, float(str(row[key]))) for key in row if _is_figure(row[key])}
