@@ -114,3 +114,10 @@ def test_a_range_stands_in_the_unit_of_the_value_beside_it(low_s, high_s, like_s
 )
 def test_a_quantity_stands_in_the_unit_its_name_ends_in(name, number, text):
     assert units.format_quantity(name, number) == text
+
+
+def test_a_count_says_one_or_several():
+    assert units.format_count_of(1, "step") == "1 step"
+    assert units.format_count_of(0, "step") == "0 steps"
+    assert units.format_count_of(12_400, "warm-up step") == "12.4 k warm-up steps"
+    assert (units.plural(1, "row"), units.plural(2, "row")) == ("row", "rows")

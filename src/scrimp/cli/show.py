@@ -52,6 +52,7 @@ def document(shown: "ShownRun") -> dict[str, Any]:
         "evaluations": [dump(item) for item in history.evaluations],
         "samples": [dump(item) for item in history.samples],
         "entries": [dump(entry) for entry in shown.entries],
+        "carbon": None if shown.carbon is None else dump(shown.carbon),
         "files": [dump(item) for item in shown.files],
         "failure": history.failure,
         "trained_by": None if holder is None else dump(holder),
@@ -82,19 +83,24 @@ def _apart(items: "list[RenderableType]") -> "list[RenderableType]":
 
 def _facts(shown: "ShownRun") -> "Table":
     from scrimp.cli.runs import state_words
-    from scrimp.core.units import format_bytes, format_duration, format_usd
+    from scrimp.core.units import format_bytes, format_duration, format_usd, plural
 
     line, record, history = shown.line, shown.line.record, shown.history
     forecast = "unknown" if record.forecast_usd is None else format_usd(record.forecast_usd)
+    steps = f"{record.steps_done} of {record.steps_planned} {plural(record.steps_planned, 'step')}"
+    rented = f"{record.provider}, {record.market.replace('_', '-')}"
+    place = "this machine" if record.market == "local" else rented
     rows = [
         ("run", f"{record.run_id} ({record.project}), {format_duration(line.age_s)} ago"),
         ("state", state_words(line)),
-        ("job", f"{record.model}, {record.method}, {record.steps_done} of {record.steps_planned} steps"),
-        ("machine", f"{record.device}, {record.provider}, {record.market.replace('_', '-')}"),
+        ("job", f"{record.model}, {record.method}, {steps}"),
+        ("machine", f"{record.device}, {place}"),
         ("spent", f"{format_usd(line.spent_usd)}{_so_far(shown)}, forecast {forecast}"),
         ("time", f"{format_duration(history.total_s)} under way"),
         ("folder", record.folder if line.folder == "here" else f"{record.folder} (not on this machine)"),
     ]
+    if shown.carbon is not None:
+        rows.insert(-1, ("energy", shown.carbon.words))
     if history.failure:
         rows.insert(2, ("failure", history.failure))
     if shown.trained_by is not None:

@@ -127,7 +127,12 @@ def format_count(number: float) -> str:
 
 def format_count_of(number: float, noun: str) -> str:
     """`1 step`, `12.4 k steps`: a count with what is counted, in the plural unless it is one."""
-    return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
+    return f"{format_count(number)} {plural(number, noun)}"
+
+
+def plural(number: float, noun: str) -> str:
+    """`step` for one, `steps` for any other number: for counts that are written out in full."""
+    return noun if number == 1 else f"{noun}s"
 
 
 def format_energy(energy_kwh: float) -> str:

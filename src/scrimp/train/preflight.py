@@ -7,7 +7,7 @@ from pathlib import Path
 from scrimp.core.data import StepPlan
 from scrimp.core.errors import DataError, ResourceError, SpecError
 from scrimp.core.recipe import ResolvedJob
-from scrimp.core.units import MIB, format_bytes
+from scrimp.core.units import MIB, format_bytes, plural
 from scrimp.data.batches import StepOptions, count_steps
 from scrimp.data.dataset import Dataset
 from scrimp.train.durable import publish, remove
@@ -45,7 +45,8 @@ def check_steps(job: ResolvedJob, dataset: Dataset) -> StepPlan:
         )
     if counted.steps != job.steps.steps:
         raise DataError(
-            what=f"the data gives {counted.steps:,} steps here, the plan says {job.steps.steps:,}",
+            what=f"the data gives {counted.steps:,} {plural(counted.steps, 'step')} here, "
+            f"the plan says {job.steps.steps:,}",
             expected="the data and the tokenizer that the plan was made with",
             next_step="plan again: scrimp plan SPEC -o plan.yaml",
         )
