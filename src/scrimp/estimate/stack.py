@@ -9,7 +9,7 @@ from typing import Literal
 AdapterMath = Literal["autocast", "fp32", "base"]
 OptimizerStep = Literal["fused", "foreach", "in_backward"]
 Kernels = Literal["eager", "fused"]
-SpeedStack = Literal["eager", "fused", "megatron"]
+SpeedStack = Literal["eager", "compiled", "fused", "megatron"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,9 @@ class Stack:
                          they are linear layers)
     fused_qkv            one adapter reads for q, k and v together (litgpt)
     repeats_kv           grouped keys and values are copied out to the width of the queries (litgpt)
-    speed                which multiplier of the time model applies
+    speed                kind of code, for the time model: `eager` modules of transformers, `compiled` by torch, `fused`
+                         kernels (Liger, llm-foundry, unsloth), `megatron` for tensor-parallel fp8 code like it
+    software             the program, where the time model was fitted on runs of it (time/fitted.json); else empty
     """
 
     name: str
@@ -68,6 +70,7 @@ class Stack:
     fused_qkv: bool = False
     repeats_kv: bool = False
     speed: SpeedStack = "eager"
+    software: str = ""
 
 
 # Our trainer: fused AdamW, gradients accumulated over micro-batches, fp32 adapters under autocast, a selective loss in

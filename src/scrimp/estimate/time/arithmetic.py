@@ -38,13 +38,20 @@ class Arithmetic:
 class Passes:
     """Passes over the weights for one token: `products` counts forward and backward, `attention` likewise.
 
-    `again_bytes` is the traffic of what is computed again without products: norms, activation functions, casts.
+    `again` is how many of them are forward passes computed a second time. `again_bytes` is the traffic of what is
+    computed again without products: norms, activation functions, casts.
     """
 
     products: int
     attention: int
     weights: int
+    again: int = 0
     again_bytes: float = 0.0
+
+    @property
+    def between(self) -> int:
+        """Passes over all that lies between products: one forward, two backward, one when computed again."""
+        return 1 if self.weights == 1 else 3 + self.again
 
 
 def arithmetic_of(shape: ModelShape) -> Arithmetic:
@@ -66,7 +73,7 @@ def training_passes(*, frozen_base: bool, checkpointing: Checkpointing) -> Passe
     """
     again = 1 if checkpointing == "full" else 0
     weights = 2 if checkpointing == "none" else 3
-    return Passes(products=(2 if frozen_base else 3) + again, attention=3 + again, weights=weights)
+    return Passes(products=(2 if frozen_base else 3) + again, attention=3 + again, weights=weights, again=again)
 
 
 EVALUATION = Passes(products=1, attention=1, weights=1)

@@ -1,18 +1,19 @@
-"""Seconds of one micro-step on a GPU: the slower of arithmetic and launches, plus traffic between cards.
+"""Seconds of one micro-step on a GPU: the slower of work and launches, plus traffic between cards.
 
-    compute = T (W + A / k) / (peak x efficiency x stack x T / (T + T0))
-    unpack  = c x passes x 4.5 B x P / memory bandwidth                      4-bit weights
-    again   = T x bytes / memory bandwidth                                   selective checkpointing, beside unpack
-    floor   = t0 x L x passes / 3                                            launch-bound small steps
-    traffic = bytes x P x passes x (n - 1) / n / link                        sharded weights, n capped at 8
-    step    = (max(compute + unpack, floor)^4 + traffic^4)^(1/4) x (1 + loss)^log2(n / 8)
+    products  = T W / (peak x efficiency x stack x T / (T + T0))           W: FLOPs of a token
+    attention = T A / (16-bit peak x efficiency x stack x .. x k)          A: FLOPs of a token in attention
+    between   = T L d (bytes + adapter bytes) x passes / bandwidth         norms, activations, casts, adapters
+    unpack    = c x passes x 4.5 B x P / bandwidth                         4-bit weights
+    again     = T x bytes / bandwidth                                      selective checkpointing
+    floor     = t0 x L x passes / 3                                        small steps wait for launches
+    traffic   = bytes x P x passes x (n - 1) / n / link                    sharded weights, n capped at 8
+    step      = (max(sum, floor)^4 + traffic^4)^(1/4) x (1 + loss)^log2(nodes) x software
 
-T tokens, W and A FLOPs of a token in products and attention. Fitted on 355 published runs, 65% of them on A100; error
-on runs that the fit never saw: mean 17.1%, median 10.8%, 79% within 25% (docs/explanation/time.md).
+T tokens. Efficiency is a line in rated TFLOPS a watt, times what a class of cards and a card differ from it. A term
+that a run does not have is left out. Error on runs that the fit never saw: docs/explanation/time.md.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log2
 
 from scrimp.core.market import Device
@@ -20,82 +21,34 @@ from scrimp.core.recipe import ComputeDtype, WeightDtype
 from scrimp.core.units import TFLOPS
 from scrimp.estimate.stack import SpeedStack
 from scrimp.estimate.time.arithmetic import Arithmetic, Passes
+from scrimp.estimate.time.fitted import FittedTime, RooflineConstants, fitted_time
 
 _BLOCK = 8  # cards in one node: beyond it traffic grows no further but a share is lost
 # NVLink bridges between pairs of cards are rarely fitted in clouds; below this a link is a bridge.
 _FULL_NVLINK_BYTES_PER_S = 250e9
-
-
-def _measured_efficiency() -> dict[str, float]:
-    return {
-        "dc_ampere": 0.62409,
-        "dc_hopper": 0.43561,
-        "dc_hopper_fp8": 0.28293,
-        "dc_blackwell": 0.28544,
-        "consumer_ada": 0.76467,
-        "consumer_ampere": 0.75355,
-        "pro_ampere": 0.56687,
-        "dc_ada_inf": 0.23425,
-        "dc_ada_inf_fp8": 0.14045,
-        "amd_cdna3": 0.20109,
-    }
-
-
-def _nearest_class() -> dict[str, str]:
-    return {"amd_cdna4": "amd_cdna3", "amd_cdna2": "amd_cdna3", "amd_cdna": "amd_cdna3", "gaudi": "amd_cdna3"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RooflineConstants:
-    """Fitted values (soft L1 on log ratios, rows weighted by group size^-1/4, weak priors) and their fallbacks.
-
-    efficiency            share of the dense 16-bit (or fp8) peak that matrix products reach, by device class
-    nearest_class         classes that nobody measured but whose software is that of one that was
-    by_device             cards that were measured themselves and are unlike their class: the L40S trained Llama-3.2-3B
-                          with LoRA on q and v at 840 tokens a step in 0.123 s (huggingface/peft method_comparison,
-                          median of 12 runs), which is 0.41; the class's own rows are those of the 72 W L4
-    per_watt_*            efficiency of all others: a line through the eight measured cards (A100, H100, 4090, 3090,
-                          A5000, L4, L40S, MI300X) against their rated TFLOPS a watt, correlation -0.95, off by 0.79 to
-                          1.17: a card with little power for its peak cannot hold it
-    without_flash         of cards that have no flash attention (Volta, Turing): a judgement, nobody measured them
-    unmeasured            efficiency where the power is not known either
-    *_multiplier          software over eager Hugging Face code
-    *_floor_s_per_layer   a step of three passes cannot be faster than this; a frozen 16-bit base launches less than a
-                          trained or a 4-bit one (rows of 256 to 512 tokens; the fit's error is the same either way)
-    unpack_*              passes of 4-bit unpacking, in traffic of 4.5 bytes a weight
-    """
-
-    efficiency: Mapping[str, float] = field(default_factory=_measured_efficiency)
-    nearest_class: Mapping[str, str] = field(default_factory=_nearest_class)
-    by_device: Mapping[str, float] = field(default_factory=lambda: {"L40S": 0.41})
-    per_watt_start: float = 0.83
-    per_watt_slope: float = -0.34
-    per_watt_range: tuple[float, float] = (0.15, 0.76)
-    without_flash: float = 0.7
-    unmeasured: float = 0.30
-    fused_multiplier: float = 1.16498
-    megatron_multiplier: float = 1.48310
-    eager_floor_s_per_layer: float = 0.01124
-    eager_frozen_floor_s_per_layer: float = 0.0047
-    fused_floor_s_per_layer: float = 0.0015
-    unpack_nf4: float = 1.58504
-    unpack_gptq: float = 2.58068
-    unpack_bytes: float = 4.5
-    nvlink_bytes_per_s: float = 172.947e9
-    pcie_bytes_per_s: float = 13.060e9
-    multinode_loss: float = 0.044957
-    attention_efficiency: float = 0.35043
-    small_step_tokens: float = 583.84
-
-
-CONSTANTS = RooflineConstants()
+# What is read and written to unpack a weight of 4 bits; what a weight takes on a link.
+_UNPACK_BYTES = 4.5
+_SHARDED_BYTES, _SHARDED_4BIT_BYTES = 2.0, 0.6
+# AdamW in fp32 reads gradient, weight and both moments and writes all but the gradient.
+_ADAMW_BYTES, _SGD_BYTES = 28.0, 12.0
+_HEAD_WIDTH = 128
+# Judgements, nobody measured them: cards without flash attention (Volta, Turing) against the line of all; rated TFLOPS
+# a watt of a card whose power is not established.
+_WITHOUT_FLASH = 0.7
+_UNKNOWN_TFLOPS_PER_W = 2.0
+# Classes that nobody measured but whose software is that of one that was.
+_NEAREST_CLASS = {"amd_cdna4": "amd_cdna3", "amd_cdna2": "amd_cdna3", "amd_cdna": "amd_cdna3", "gaudi": "amd_cdna3"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """One card as the roofline sees it. `measured`: rows of its own class stand behind `efficiency`."""
+    """One card as the roofline sees it. `measured`: rows of its own class and precision stand behind `efficiency`.
+
+    `attention_flops` is the 16-bit peak: attention runs in 16 bit where products run in fp8.
+    """
 
     peak_flops: float
+    attention_flops: float
     efficiency: float
     bandwidth_bytes_per_s: float
     link_bytes_per_s: float
@@ -107,6 +60,7 @@ class MicroStep:
     """One forward and backward pass over `tokens` tokens on each of `sharded_gpus` cards (1: not sharded).
 
     `scored_tokens` is how many of them go through the output head, `context_tokens` the mean length they attend to.
+    `writes_scores`: attention without flash kernels. `nodes` is 0 where it follows from `gpus` (eight a node).
     """
 
     tokens: float
@@ -117,10 +71,12 @@ class MicroStep:
     four_bit: str = ""
     sharded_gpus: int = 1
     gpus: int = 1
+    nodes: int = 0
     offloads_params: bool = False
+    writes_scores: bool = False
 
 
-def chip_of(device: Device, compute: ComputeDtype, *, constants: RooflineConstants = CONSTANTS) -> Chip:
+def chip_of(device: Device, compute: ComputeDtype, *, fitted: FittedTime | None = None) -> Chip:
     """The card for products in that dtype. A rate that is not established falls back to the card's fp32 rate.
 
     Raises:
@@ -130,27 +86,68 @@ def chip_of(device: Device, compute: ComputeDtype, *, constants: RooflineConstan
     peak = tensor or device.fp32_flops
     if not peak or not device.bandwidth_bytes_per_s:
         raise ValueError(f"{device.name}: neither speed nor bandwidth is established")
-    own = constants.by_device.get(device.name, constants.efficiency.get(device.device_class))
+    return chip_at(device, peak_flops=peak, fp8=False, measured=compute != "fp32" and tensor is not None, fitted=fitted)
+
+
+def chip_at(
+    device: Device, *, peak_flops: float, fp8: bool, measured: bool = True, fitted: FittedTime | None = None
+) -> Chip:
+    """The card at a peak that is given; with `fp8` that of products in 8 bit.
+
+    Raises:
+        ValueError: the device's bandwidth is not established.
+    """
+    fitted = fitted or fitted_time()
+    if not device.bandwidth_bytes_per_s:
+        raise ValueError(f"{device.name}: its bandwidth is not established")
+    constants, kind = fitted.constants, class_key(device.device_class, fp8=fp8)
     nvlink = device.nvlink_bytes_per_s >= _FULL_NVLINK_BYTES_PER_S and "PCIe" not in device.name
+    seen = kind in constants.device_class
+    share = line_share(tflops_per_w(device, peak_flops), constants, fitted.watt_range)
+    if not device.supports_flash_attention and not seen:
+        share *= _WITHOUT_FLASH
     return Chip(
-        peak_flops=peak,
-        efficiency=_borrowed_efficiency(device, peak, constants) if own is None else own,
+        peak_flops=peak_flops,
+        attention_flops=peak_flops / 2 if fp8 else peak_flops,
+        efficiency=share * _class_ratio(device.device_class, kind, constants) * _own_ratio(device, fp8, constants),
         bandwidth_bytes_per_s=device.bandwidth_bytes_per_s,
         link_bytes_per_s=constants.nvlink_bytes_per_s if nvlink else constants.pcie_bytes_per_s,
-        measured=own is not None and compute != "fp32",
+        measured=seen and measured,
     )
 
 
-def _borrowed_efficiency(device: Device, peak_flops: float, constants: RooflineConstants) -> float:
-    """For a class without rows: that of the nearest, else by power."""
-    nearest = constants.nearest_class.get(device.device_class)
-    if nearest is not None:
-        return constants.efficiency[nearest]
-    if not device.power_w:
-        return constants.unmeasured
-    low, high = constants.per_watt_range
-    line = constants.per_watt_start + constants.per_watt_slope * peak_flops / TFLOPS / device.power_w
-    return min(high, max(low, line)) * (1.0 if device.supports_flash_attention else constants.without_flash)
+def tflops_per_w(device: Device, peak_flops: float) -> float:
+    """Rated TFLOPS a watt."""
+    return peak_flops / TFLOPS / device.power_w if device.power_w else _UNKNOWN_TFLOPS_PER_W
+
+
+def line_share(per_w: float, constants: RooflineConstants, watt_range: tuple[float, float]) -> float:
+    """Share of peak on the line through all measured cards, held where it ends."""
+    return constants.efficiency * min(watt_range[1], max(watt_range[0], per_w)) ** -constants.watt_exponent
+
+
+def class_key(device_class: str, *, fp8: bool) -> str:
+    """Under which a class stands in the fit: fp8 apart."""
+    return f"{device_class} fp8" if fp8 else device_class
+
+
+def device_key(name: str, *, fp8: bool) -> str:
+    """Under which a card stands in the fit."""
+    return class_key(name, fp8=fp8)
+
+
+def _class_ratio(device_class: str, kind: str, constants: RooflineConstants) -> float:
+    """Of the class in that precision, else in fp8, else of its nearest class, else 1."""
+    near = _NEAREST_CLASS.get(device_class, "")
+    known = constants.device_class
+    for name in (kind, class_key(device_class, fp8=True), near, class_key(near, fp8=True)):
+        if name in known:
+            return known[name]
+    return 1.0
+
+
+def _own_ratio(device: Device, fp8: bool, constants: RooflineConstants) -> float:
+    return constants.device.get(device_key(device.name, fp8=fp8), 1.0)
 
 
 def micro_step_s(
@@ -159,16 +156,29 @@ def micro_step_s(
     chip: Chip,
     *,
     stack: SpeedStack = "eager",
-    constants: RooflineConstants = CONSTANTS,
+    software: str = "",
+    constants: RooflineConstants | None = None,
 ) -> float:
-    """Seconds of one micro-step."""
-    compute = _products_s(work, step, chip, stack, constants) + _unpack_s(work, step, chip, constants)
-    compute += step.tokens * step.passes.again_bytes / chip.bandwidth_bytes_per_s
-    body = max(compute, _floor_s(work, step, stack, constants))
+    """Seconds of one micro-step; a `software` that was not measured runs like its kind."""
+    constants = constants or fitted_time().constants
+    busy = _products_s(work, step, chip, stack, constants) + _memory_s(work, step, chip, stack, constants)
+    body = max(busy, _floor_s(work, step, stack, constants))
     traffic = _traffic_s(work, step, chip, constants)
     if traffic:
         body = (body**4 + traffic**4) ** 0.25
-    return body * (1 + constants.multinode_loss) ** log2(step.gpus / _BLOCK) if step.gpus > _BLOCK else body
+    nodes = step.nodes or -(-step.gpus // _BLOCK)
+    if nodes > 1:
+        body *= (1 + constants.node_loss) ** log2(nodes)
+    return body * constants.software.get(software, 1.0)
+
+
+def optimizer_step_s(
+    trained_params: float, chip: Chip, *, adamw: bool = True, constants: RooflineConstants | None = None
+) -> float:
+    """Seconds to update that many weights on one card: it reads and writes states in fp32."""
+    constants = constants or fitted_time().constants
+    each = _ADAMW_BYTES if adamw else _SGD_BYTES
+    return constants.optimizer_ratio * each * trained_params / chip.bandwidth_bytes_per_s
 
 
 def four_bit_kind(weights: WeightDtype) -> str:
@@ -179,32 +189,56 @@ def four_bit_kind(weights: WeightDtype) -> str:
 def _products_s(
     work: Arithmetic, step: MicroStep, chip: Chip, stack: SpeedStack, constants: RooflineConstants
 ) -> float:
+    """Matrix products of weights, and attention."""
     if not step.tokens:
         return 0.0
-    weights = 2 * step.passes.products * (work.linear_params * step.tokens + work.head_params * step.scored_tokens)
-    attention = step.passes.attention * 2 * work.layers * work.attention_width * step.context_tokens * step.tokens
-    multiplier = {"eager": 1.0, "fused": constants.fused_multiplier, "megatron": constants.megatron_multiplier}[stack]
-    small = 1.0 if stack == "megatron" else step.tokens / (step.tokens + constants.small_step_tokens)
-    rate = chip.peak_flops * chip.efficiency * multiplier * small
-    return (weights + attention / constants.attention_efficiency) / rate
+    passes = step.passes
+    saved = (1 - constants.again_share) * passes.again
+    weights = 2 * (passes.products - saved) * (work.linear_params * step.tokens + work.head_params * step.scored_tokens)
+    attended = 2 * work.layers * work.attention_width * step.context_tokens * step.tokens
+    attention = (passes.attention - saved) * attended / constants.attention_efficiency
+    rate = chip.efficiency * _multiplier(stack, constants)
+    if stack != "megatron":
+        rate *= step.tokens / (step.tokens + constants.small_step_tokens)
+    return (weights / chip.peak_flops + attention / chip.attention_flops) / rate
 
 
-def _unpack_s(work: Arithmetic, step: MicroStep, chip: Chip, constants: RooflineConstants) -> float:
-    if not step.four_bit:
-        return 0.0
-    passes = step.passes.weights * (constants.unpack_gptq if step.four_bit == "gptq" else constants.unpack_nf4)
-    return passes * constants.unpack_bytes * work.stored_params / chip.bandwidth_bytes_per_s
+def _multiplier(stack: SpeedStack, constants: RooflineConstants) -> float:
+    if stack == "eager":
+        return 1.0
+    if stack == "megatron":
+        return constants.megatron_multiplier
+    return constants.compiled_multiplier if stack == "compiled" else constants.fused_multiplier
+
+
+def _memory_s(work: Arithmetic, step: MicroStep, chip: Chip, stack: SpeedStack, constants: RooflineConstants) -> float:
+    """All that waits for memory: what lies between products, adapters, scores, unpacking."""
+    passes = step.passes
+    if stack == "megatron":
+        each = constants.megatron_bytes
+    elif stack == "eager":
+        each = constants.eager_bytes + (constants.eager_adapter_bytes if step.frozen_base else 0.0)
+    else:
+        each = constants.fused_bytes + (constants.fused_adapter_bytes if step.frozen_base else 0.0)
+    if step.writes_scores:
+        each += constants.score_bytes * step.context_tokens / _HEAD_WIDTH
+    moved = step.tokens * work.layers * work.attention_width * each * passes.between
+    moved += step.tokens * passes.again_bytes
+    if step.four_bit:
+        unpack = constants.unpack_gptq if step.four_bit == "gptq" else constants.unpack_nf4
+        moved += passes.weights * unpack * _UNPACK_BYTES * work.stored_params
+    return moved / chip.bandwidth_bytes_per_s
 
 
 def _floor_s(work: Arithmetic, step: MicroStep, stack: SpeedStack, constants: RooflineConstants) -> float:
     if stack == "megatron":
         return 0.0
-    if stack == "fused":
-        each = constants.fused_floor_s_per_layer
-    elif step.frozen_base and not step.four_bit:
-        each = constants.eager_frozen_floor_s_per_layer
+    if stack != "eager":
+        each = constants.fused_floor_s
+    elif step.four_bit:
+        each = constants.four_bit_floor_s
     else:
-        each = constants.eager_floor_s_per_layer
+        each = constants.frozen_floor_s if step.frozen_base else constants.trained_floor_s
     return each * work.layers * step.passes.weights / 3
 
 
@@ -214,8 +248,9 @@ def _traffic_s(work: Arithmetic, step: MicroStep, chip: Chip, constants: Rooflin
         return 0.0
     cards = min(step.sharded_gpus, _BLOCK)
     passes = step.passes.weights + (0 if step.frozen_base else 1)
-    moved = (0.6 if step.four_bit else 2.0) * work.stored_params * passes * (cards - 1) / cards
-    traffic = moved / chip.link_bytes_per_s
+    each = _SHARDED_4BIT_BYTES if step.four_bit else _SHARDED_BYTES
+    traffic = each * work.stored_params * passes * (cards - 1) / cards / chip.link_bytes_per_s
     if step.offloads_params:
-        traffic = max(traffic, 0.6 * work.stored_params * step.passes.weights / constants.pcie_bytes_per_s)
+        read = _SHARDED_4BIT_BYTES * work.stored_params * step.passes.weights
+        traffic = max(traffic, read / constants.pcie_bytes_per_s)
     return traffic

@@ -11,7 +11,8 @@ from scrimp.estimate.stack import TRAINER, Stack
 from scrimp.estimate.time.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
 from scrimp.estimate.time.cpu_speed import CONSTANTS as CPU
 from scrimp.estimate.time.cpu_speed import CpuChip, cpu_chip_of, cpu_micro_step_s
-from scrimp.estimate.time.roofline import Chip, MicroStep, chip_of, four_bit_kind, micro_step_s
+from scrimp.estimate.time.fitted import Interval, fitted_time
+from scrimp.estimate.time.roofline import Chip, MicroStep, chip_of, four_bit_kind, micro_step_s, optimizer_step_s
 from scrimp.estimate.time.token_load import TokenLoad, padding_ratio
 from scrimp.estimate.tuning import Tuning, tuning_of
 
@@ -20,15 +21,6 @@ _FILL = 0.95
 # One token at a time reads every weight; eager code launches this long a layer besides (64 tokens of the 30-layer
 # SmolLM2 took 2.0 to 2.3 s on a CPU where its weights alone take 0.6 s).
 _DECODE_LAUNCH_S = 0.001
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """80% interval of measured over forecast time, and what it stands on."""
-
-    low: float
-    high: float
-    basis: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +49,7 @@ class Pace:
         )
         if isinstance(self.chip, CpuChip):
             return cpu_micro_step_s(self.work, step, self.chip, widths=self.shape.hidden + mlp_width(self.shape))
-        return micro_step_s(self.work, step, self.chip, stack=self.stack.speed)
+        return micro_step_s(self.work, step, self.chip, stack=self.stack.speed, software=self.stack.software)
 
 
 def pace_of(shape: ModelShape, recipe: Recipe, device: Device, *, gpus: int, stack: Stack = TRAINER) -> Pace:
@@ -79,21 +71,24 @@ def pace_of(shape: ModelShape, recipe: Recipe, device: Device, *, gpus: int, sta
     )
 
 
-# Source: rows that the fit never saw, docs/explanation/time.md.
-MEASURED_CLASS = Interval(low=0.65, high=1.35, basis="roofline, graded on published runs of this class of GPU")
-UNMEASURED_CLASS = Interval(low=0.40, high=1.80, basis="roofline; no run of this class of GPU or model was measured")
 CPU_MACHINE = Interval(low=CPU.low, high=CPU.high, basis="CPU model, measured on one machine")
 
 
 def interval_of(pace: Pace) -> Interval:
-    """How far the step time may be off."""
+    """How far the step time may be off: the 80% interval on runs of this kind that the fit did not see."""
     if isinstance(pace.chip, CpuChip):
         return CPU_MACHINE
-    return MEASURED_CLASS if pace.chip.measured and not pace.shape.experts else UNMEASURED_CLASS
+    fitted = fitted_time()
+    return fitted.interval(
+        card=pace.chip.measured,
+        software=pace.stack.software in fitted.constants.software,
+        mixture=pace.shape.experts > 0,
+        cards=pace.gpus,
+    )
 
 
 def step_s(pace: Pace, load: TokenLoad) -> float:
-    """Seconds of a mean optimizer step: its micro-steps, and the exchange of gradients between whole copies."""
+    """Seconds of a mean optimizer step: micro-steps, the exchange of gradients between whole copies, the update."""
     micro = pace.recipe.micro_batch_tokens
     rows = load.step_rows
     # Rows are whole: three rows on two cards take as long as four.
@@ -109,7 +104,7 @@ def step_s(pace: Pace, load: TokenLoad) -> float:
         context_tokens=load.context_tokens,
         passes=_training_passes(pace),
     )
-    return micro_steps * each + _reduce_s(pace)
+    return micro_steps * each + _reduce_s(pace) + _update_s(pace)
 
 
 def rehearsal_s(pace: Pace, load: TokenLoad) -> float:
@@ -154,6 +149,14 @@ def _reduce_s(pace: Pace) -> float:
         return 0.0
     gradient_bytes = pace.tuning.trainable_params * 4.0
     return 2 * gradient_bytes * (pace.gpus - 1) / pace.gpus / pace.chip.link_bytes_per_s
+
+
+def _update_s(pace: Pace) -> float:
+    """The optimizer's own step over what each card trains; on a CPU it is part of what was measured."""
+    if isinstance(pace.chip, CpuChip):
+        return 0.0
+    shards = pace.gpus if pace.recipe.sharding == "fsdp" else 1
+    return optimizer_step_s(pace.tuning.trainable_params / shards, pace.chip, adamw=pace.recipe.optimizer == "adamw")
 
 
 def _training_passes(pace: Pace) -> Passes:
