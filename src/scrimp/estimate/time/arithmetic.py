@@ -13,6 +13,7 @@ GPT-3 is 6 x 175e9 x 300e9 = 3.15e23.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scrimp.core.model import ModelShape
 from scrimp.core.recipe import Checkpointing
@@ -54,8 +55,9 @@ class Passes:
         return 1 if self.weights == 1 else 3 + self.again
 
 
+@lru_cache(maxsize=64)
 def arithmetic_of(shape: ModelShape) -> Arithmetic:
-    """Counted from a model's shape."""
+    """Counted from a model's shape; a plan asks thousands of times for the same one."""
     return Arithmetic(
         linear_params=shape.matmul_params - shape.embedding_params,
         head_params=shape.embedding_params,

@@ -80,7 +80,7 @@ def forecast_time(
     each_s = step_s(pace, load)
     steps = load.steps.steps
     train_s = steps * each_s
-    ahead = _ahead(pace, load, interval, probe)
+    ahead = _ahead(pace, load, interval, probe, each_s)
     parts = [*_before(pace, site), *ahead, *_during(pace, load, site, interval, train_s)]
     parts = [part for part in parts if part[1] > 0]
     total = Estimate(
@@ -124,13 +124,13 @@ def _before(pace: Pace, site: Site, around: AroundConstants = AROUND) -> list[Pa
     ]
 
 
-def _ahead(pace: Pace, load: TokenLoad, interval: Interval, probe: ProbeChoice) -> list[Part]:
+def _ahead(pace: Pace, load: TokenLoad, interval: Interval, probe: ProbeChoice, each_s: float) -> list[Part]:
     """Before the first step: the fullest micro-batch, or a probe of whole steps of at most a few micro-batches."""
     spread = (interval.low, interval.high)
     fullest_s = rehearsal_s(pace, load)
     if not is_probed(probe, load.steps):
         return [("rehearsal", fullest_s, *spread)]
-    return [("probe", PROBE_STEPS * min(step_s(pace, load), PROBED_MICRO_BATCHES * fullest_s), *spread)]
+    return [("probe", PROBE_STEPS * min(each_s, PROBED_MICRO_BATCHES * fullest_s), *spread)]
 
 
 def _during(

@@ -14,6 +14,7 @@ that a run does not have is left out. Error on runs that the fit never saw: docs
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log2
 
 from scrimp.core.market import Device
@@ -76,8 +77,11 @@ class MicroStep:
     writes_scores: bool = False
 
 
-def chip_of(device: Device, compute: ComputeDtype, *, fitted: FittedTime | None = None) -> Chip:
-    """The card for products in that dtype. A rate that is not established falls back to the card's fp32 rate.
+@lru_cache(maxsize=512)
+def chip_of(device: Device, compute: ComputeDtype) -> Chip:
+    """The card for products in that dtype, under the shipped fit. A plan asks thousands of times for the same few.
+
+    A rate that is not established falls back to the card's fp32 rate.
 
     Raises:
         ValueError: the device has no established rate at all.
@@ -86,7 +90,7 @@ def chip_of(device: Device, compute: ComputeDtype, *, fitted: FittedTime | None 
     peak = tensor or device.fp32_flops
     if not peak or not device.bandwidth_bytes_per_s:
         raise ValueError(f"{device.name}: neither speed nor bandwidth is established")
-    return chip_at(device, peak_flops=peak, fp8=False, measured=compute != "fp32" and tensor is not None, fitted=fitted)
+    return chip_at(device, peak_flops=peak, fp8=False, measured=compute != "fp32" and tensor is not None)
 
 
 def chip_at(
