@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -101,6 +102,16 @@ def _least(column: Column) -> int:
 
 def _least_width(columns: Sequence[Column]) -> int:
     return sum(_least(column) for column in columns) + COLUMN_GAP * (len(columns) - 1)
+
+
+@contextmanager
+def progress(title: str) -> "Iterator[Callable[[int, int], None]]":
+    """A bar on stderr, fed with (done, of how many); on a terminal only, and gone when it is full."""
+    from rich.progress import Progress
+
+    with Progress(console=stderr_console(), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 def print_note(text: str) -> None:
