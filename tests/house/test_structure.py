@@ -30,7 +30,7 @@ COUNTS = {
     "checkpoint_every_steps", "keep_checkpoints", "warmup_steps", "max_gpus", "gpu_count", "vcpus", "year", "threads",
     "offers", "considered_offers", "undated_offers", "attempt", "attempts", "step", "steps_done", "steps_planned",
     "quantity", "forecast", "measured", "formula", "eval_loss_before", "eval_loss_after", "schema", "runs", "models",
-    "copies", "params", "trainable_params", "sizes",
+    "copies", "params", "trainable_params", "sizes", "most_gpus",
 }  # fmt: skip
 
 

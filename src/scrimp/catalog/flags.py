@@ -8,6 +8,8 @@ from types import MappingProxyType
 from scrimp.core.market import Market
 
 FORM_ASSUMED = "form_assumed"
+PER_GPU_PRICE = "per_gpu_price"
+TIMES_ONE = "times_one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +38,11 @@ PRICE_FLAGS: Mapping[str, PriceFlag] = MappingProxyType(
             word="partial", meaning="the source leaves out the price of vCPUs and RAM", doubtful=True
         ),
         "fractional_gpu": PriceFlag(word="slice", meaning="a slice of one card, in memory and in speed"),
-        "per_gpu_price": PriceFlag(
+        PER_GPU_PRICE: PriceFlag(
             word="per GPU", meaning="the source gives a price per GPU; the shape of the host is not known"
+        ),
+        TIMES_ONE: PriceFlag(
+            word="times one", meaning="so many times the price of one card, as the provider's terms say it charges"
         ),
         "marketplace_shape_floor": PriceFlag(
             word="market", meaning="cheapest host of the marketplace that day, for a rounded 32 vCPU / 64 GiB shape"

@@ -47,6 +47,7 @@ def _terms(row: Row) -> ProviderTerms:
         engines=tuple(_engine(name, row.text(name)) for name in _ENGINES if row.text(name) not in ("", "n")),
         source=row.required("sources"),
         checked=row.day("checked"),
+        most_gpus=None if (most := row.number("most_gpus")) is None else int(most),
     )
 
 

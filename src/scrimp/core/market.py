@@ -76,7 +76,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTerms:
-    """How a provider bills and what it warns of. None = not established."""
+    """How a provider bills and what it warns of. None = not established.
+
+    `most_gpus`: it rents machines of one to so many cards, each at so many times the price of one.
+    """
 
     provider: str
     kind: str
@@ -92,6 +95,7 @@ class ProviderTerms:
     engines: tuple[str, ...]
     source: str
     checked: date | None
+    most_gpus: int | None = None
 
 
 class GridMethod(StrEnum):

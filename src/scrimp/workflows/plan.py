@@ -9,10 +9,11 @@ from scrimp import __version__
 from scrimp.catalog.carbon import grid_factors
 from scrimp.catalog.devices import devices
 from scrimp.catalog.local import local_device, local_offer
+from scrimp.catalog.multiples import multiples
 from scrimp.catalog.offers import offers
 from scrimp.catalog.terms import provider_terms
 from scrimp.catalog.this_machine import read_local
-from scrimp.core.errors import SpecError
+from scrimp.core.errors import ResourceError, SpecError
 from scrimp.core.job import JobSpec, LocalMachineSpec
 from scrimp.core.market import Device, Offer
 from scrimp.core.model import ModelSource
@@ -124,9 +125,21 @@ def plan_from(plans: PlanSet, candidate: Candidate, *, world: World) -> Plan:
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    """As YAML that people can read, edit and commit; data paths are written relative to the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{_PLAN_HEAD}{dump_yaml(plan, folder=path.parent)}", encoding="utf-8")
+    """As YAML that people can read, edit and commit; data paths are written relative to the file.
+
+    Raises:
+        ResourceError: the disk is full or may not be written to.
+    """
+    text = f"{_PLAN_HEAD}{dump_yaml(plan, folder=path.parent)}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ResourceError(
+            what=f"the plan cannot be written to {path}: {error.strerror or error}",
+            expected="a place that can be written to, with room for some kilobytes",
+            next_step="scrimp plan SPEC -o /other/place/plan.yaml",
+        ) from error
 
 
 def read_plan(path: Path) -> Plan:
@@ -167,11 +180,12 @@ def count(spec: JobSpec, source: ModelSource, *, world: World) -> Workload:
 def market_facts(spec: JobSpec, *, world: World) -> MarketFacts:
     """The shipped catalogue and, where the spec allows it, this machine."""
     device, own = _this_machine(spec.local) if spec.market.where != "cloud" else (None, None)
+    terms = provider_terms()
     return MarketFacts(
-        offers=offers(),
+        offers=(*offers(), *multiples(offers(), terms)),
         devices=devices(),
         today=world.now().date(),
-        terms=provider_terms(),
+        terms=terms,
         grid=grid_factors,
         local_device=device,
         local_offers=() if own is None else (own,),
