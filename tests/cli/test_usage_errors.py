@@ -45,3 +45,13 @@ def test_a_wrong_call_is_clicks_own_text_for_people(scrimp, arguments):
     assert (code, out) == (2, "")
     assert "Usage: scrimp" in err
     assert "Error: " in err
+
+
+def test_a_stop_under_json_leaves_a_document_too(scrimp, monkeypatch):
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("scrimp.cli.main.cli", lambda **_: stop())
+    code, out, err = scrimp("plan", "job.yaml", "--json")
+    assert (code, json.loads(out)["exit_code"], err) == (130, 130, "")
+    assert scrimp("plan", "job.yaml") == (130, "", "stopped\n")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -198,3 +199,13 @@ def test_the_hash_follows_the_bytes(tmp_path):
 def test_the_longest_ending_decides(tmp_path):
     assert reader_of(tmp_path / "x.csv.GZ") is readers.by_suffix()[".csv"]
     assert reader_of(tmp_path / "x.zip") is None
+
+
+def test_a_folder_that_may_not_be_listed_is_not_called_empty(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "rows").mkdir()
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(DataError, match="cannot be listed: Permission denied"):
+        open_source("rows", base=tmp_path)

@@ -339,3 +339,14 @@ def test_a_key_whose_value_was_refused_is_not_called_missing_too():
     assert "missing" not in str(caught.value)
     with pytest.raises(SpecError, match="data is missing"):
         parse_spec("model: a\n", where="job.yaml")
+
+
+def test_a_spec_that_may_not_be_read_is_not_written_anew(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "job.yaml").write_text("model: a", encoding="utf-8")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(SpecError, match="Permission denied") as caught:
+        read_spec(tmp_path / "job.yaml")
+    assert caught.value.next_step.startswith("ls -l")

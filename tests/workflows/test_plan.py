@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.core.errors import SpecError
+from scrimp.core.errors import ResourceError, SpecError
 from scrimp.core.job import DataSpec, JobSpec, MarketSpec
 from scrimp.workflows.plan import is_plan_file, plan, plan_from, read_plan, write_plan
 from scrimp.workflows.world import World
@@ -85,3 +85,11 @@ def test_points_hold_the_front_and_the_chosen_plan(world):
     assert sum(point.on_front for point in points) == len(plans.front)
     assert [point for point in points if point.chosen][-1].cost_usd == last.money.total_usd.value
     assert len(points) < 100
+
+
+def test_a_plan_that_cannot_be_written_says_where_and_what_to_type(world, tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    plans = plan(_spec(gpus=("RTX4090",)), world=world)
+    with pytest.raises(ResourceError, match="cannot be written to") as caught:
+        write_plan(plan_from(plans, plans.candidates[0], world=world), tmp_path / "file" / "plan.yaml")
+    assert "-o" in caught.value.next_step

@@ -92,7 +92,7 @@ def main() -> None:
         _show_usage_error(error)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped", err=True)
+        _show_stopped()
         sys.exit(130)
     except BrokenPipeError:
         # `scrimp offers | head` closes the pipe early; that is no failure. Point stdout elsewhere so that
@@ -101,6 +101,17 @@ def main() -> None:
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _show_stopped() -> None:
+    """A word for people; under --json a document, so that whoever reads stdout is never left with nothing."""
+    if "--json" not in sys.argv:
+        click.echo("stopped", err=True)
+        return
+    from scrimp.cli.output import print_error
+    from scrimp.core.errors import InterruptedRunError
+
+    print_error(InterruptedRunError(what="stopped", next_step="run the same command again"), as_json=True)
 
 
 def _show_usage_error(error: click.ClickException) -> None:

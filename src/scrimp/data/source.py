@@ -96,7 +96,20 @@ def reader_of(path: Path) -> FormatReader | None:
     return by_suffix()[max(matching, key=len)] if matching else None
 
 
+def _check_listable(folder: Path, *, label: str) -> None:
+    """`rglob` passes over what it may not list, and an unreadable folder would look like an empty one."""
+    try:
+        next(folder.iterdir(), None)
+    except OSError as error:
+        raise DataError(
+            what=f"the folder {label} cannot be listed: {error.strerror or error}",
+            expected="a folder that this user may read",
+            next_step=f"ls -ld {folder}",
+        ) from error
+
+
 def _folder(folder: Path, *, label: str) -> FileSource:
+    _check_listable(folder, label=label)
     files: list[SourceFile] = []
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)

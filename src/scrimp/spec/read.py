@@ -92,6 +92,12 @@ def read_text(path: Path) -> str:
         raw = path.read_bytes()
     except FileNotFoundError:
         raise _missing(path) from None
+    except PermissionError as error:
+        raise SpecError(
+            what=f"{path} cannot be read: {error.strerror or error}",
+            expected="a file that this user may read",
+            next_step=f"ls -l {path}",
+        ) from error
     except OSError as error:
         raise SpecError(
             what=f"{path} cannot be read: {error.strerror or error}",
