@@ -64,40 +64,50 @@ def forecast_energy(
     """
     if local is not None:
         grids = (_stated(local),)
-    states = [(part.duration_s, _state(part.name, device, gpus, load, local)) for part in time.parts]
+    states = _states(time, device, gpus, load, local)
     joules = sum(seconds * node.power_w for seconds, node in states)
     low = sum(seconds * node.power_w * node.low for seconds, node in states)
     high = sum(seconds * node.power_w * node.high for seconds, node in states)
     pue, pue_ratios = (grids[0].pue_ratio, CONSTANTS.pue[grids[0].pue_reach]) if grids else (1.0, (1.0, 1.0))
-    node_ratios = (_ratio(low, joules), _ratio(high, joules))
     span = (_ratio(time.total_s.low, time.total_s.value), _ratio(time.total_s.high, time.total_s.value))
-    ordered = [node for _, node in _largest_first(states)]
-    draws = ", ".join(dict.fromkeys(node.draw for node in ordered))
-    basis = "; ".join(dict.fromkeys([draws, *(node.basis for node in ordered)]))
-    energy = _within(joules / JOULES_PER_KWH * pue, (span, node_ratios, pue_ratios), basis=basis)
+    doubt = combined((span, (_ratio(low, joules), _ratio(high, joules)), pue_ratios))
+    draws = ", ".join(node.draw for _, node in states)
+    basis = "; ".join(dict.fromkeys([draws, *(node.basis for _, node in states)]))
+    energy = _within(joules / JOULES_PER_KWH * pue, doubt, basis=basis)
     return EnergyForecast(
         energy_kwh=energy,
-        carbon=tuple(_carbon(energy.value, (span, node_ratios, pue_ratios), grid) for grid in grids),
+        carbon=tuple(_carbon(energy.value, doubt, grid) for grid in grids),
         gpu_kwh=_cards_alone(states, span),
     )
 
 
 def combined(ratios: Iterable[Ratios]) -> Ratios:
-    """Independent doubts as one: each side in quadrature of logarithms."""
-    pairs = list(ratios)
-    low = exp(-sqrt(sum(log(low) ** 2 for low, _ in pairs)))
-    high = exp(sqrt(sum(log(high) ** 2 for _, high in pairs)))
-    return low, high
+    """Independent doubts as one, each side in quadrature of logarithms; a side beyond 1 counts as no doubt."""
+    below = above = 0.0
+    for low, high in ratios:
+        below += log(min(1.0, low)) ** 2
+        above += log(max(1.0, high)) ** 2
+    return exp(-sqrt(below)), exp(sqrt(above))
 
 
-def _state(part: str, device: Device, gpus: int, load: Load, local: LocalMachineSpec | None) -> NodePower:
-    """What the machine draws during that part of the job."""
+def _states(
+    time: TimeForecast, device: Device, gpus: int, load: Load, local: LocalMachineSpec | None
+) -> list[tuple[float, NodePower]]:
+    """Seconds under each load with what the machine then draws; what takes most energy first."""
     if local is not None and device.kind == "cpu":
         draw, basis = f"{local.power_w:g} W", "the spec's power of this machine x time"
-        return NodePower(power_w=local.power_w, card_w=None, low=1.0, high=1.0, draw=draw, basis=basis)
-    if part in _AS_TRAINING:
-        return node_power(device, gpus=gpus, load=load)
-    return node_power(device, gpus=gpus, load="launch" if part == _SAMPLING and device.kind == "gpu" else "idle")
+        node = NodePower(power_w=local.power_w, card_w=None, low=1.0, high=1.0, draw=draw, basis=basis)
+        return [(sum(part.duration_s for part in time.parts), node)]
+    spent_s: dict[Load, float] = {}
+    for part in time.parts:
+        state: Load = "idle"
+        if part.name in _AS_TRAINING:
+            state = load
+        elif part.name == _SAMPLING and device.kind == "gpu":
+            state = "launch"
+        spent_s[state] = spent_s.get(state, 0.0) + part.duration_s
+    states = [(seconds, node_power(device, gpus=gpus, load=state)) for state, seconds in spent_s.items() if seconds > 0]
+    return sorted(states, key=lambda item: -item[0] * item[1].power_w)
 
 
 def _cards_alone(states: list[tuple[float, NodePower]], span: Ratios) -> Estimate[float] | None:
@@ -105,14 +115,15 @@ def _cards_alone(states: list[tuple[float, NodePower]], span: Ratios) -> Estimat
     if not states or any(node.card_w is None for _, node in states):
         return None
     joules = sum(seconds * (node.card_w or 0.0) for seconds, node in states)
-    return _within(joules / JOULES_PER_KWH, (span, POWER.card_ratios), basis="share of the cards' rated power x time")
+    doubt = combined((span, POWER.card_ratios))
+    return _within(joules / JOULES_PER_KWH, doubt, basis="share of the cards' rated power x time")
 
 
-def _carbon(energy_kwh: float, ratios: tuple[Ratios, ...], grid: GridFactor) -> CarbonForecast:
+def _carbon(energy_kwh: float, doubt: Ratios, grid: GridFactor) -> CarbonForecast:
     factor = grid.carbon_gco2e_per_kwh
     mass = _within(
         energy_kwh * factor,
-        (*ratios, CONSTANTS.grid[grid.reach]),
+        combined((doubt, CONSTANTS.grid[grid.reach])),
         basis=f"energy x {factor:.3g} g/kWh of the {grid.reach}" if grid.reach != "stated" else "energy x stated grid",
     )
     return CarbonForecast(mass_gco2e=mass, grid=grid)
@@ -131,13 +142,9 @@ def _stated(local: LocalMachineSpec) -> GridFactor:
     )
 
 
-def _within(value: float, ratios: tuple[Ratios, ...], *, basis: str) -> Estimate[float]:
-    low, high = combined((min(1.0, low), max(1.0, high)) for low, high in ratios)
+def _within(value: float, ratios: Ratios, *, basis: str) -> Estimate[float]:
+    low, high = ratios
     return Estimate(value=value, low=value * low, high=value * high, basis=basis)
-
-
-def _largest_first(states: list[tuple[float, NodePower]]) -> list[tuple[float, NodePower]]:
-    return sorted((state for state in states if state[0] > 0), key=lambda state: -state[0] * state[1].power_w)
 
 
 def _ratio(end: float, value: float) -> float:
