@@ -1,6 +1,7 @@
 """Measured runs: the trainer reads its meters at every step and at the end, and they change no byte of the result."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,3 +94,16 @@ def test_a_machine_without_meters_says_nothing_of_energy(make_job, train_job):
     train_job(job, catch=())
     for event in (*_events(job, "step"), *_events(job, "measured")):
         assert not any("kwh" in name or "energy" in name for name in event.values)
+
+
+@pytest.mark.parametrize("told", ["4b9c0d1e-0000-1111-2222-333344445555", "GPU-4b9c0d1e-0000-1111-2222-333344445555"])
+def test_the_card_goes_by_the_name_that_its_driver_gives(monkeypatch, told):
+    import torch
+
+    from scrimp.train.hardware import card_ids
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid=told))
+    assert card_ids(torch.device("cuda", 0)) == ("GPU-4b9c0d1e-0000-1111-2222-333344445555",)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace())
+    assert card_ids(torch.device("cuda", 0)) == ()
+    assert card_ids(torch.device("cpu")) == ()

@@ -42,7 +42,9 @@ def device_name(device: torch.device) -> str:
 def card_ids(device: torch.device) -> tuple[str, ...]:
     """The card as its driver names it, `GPU-4b9c...`, whatever CUDA_VISIBLE_DEVICES says; () where not known."""
     uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None) if device.type == "cuda" else None
-    return () if uuid is None else (f"GPU-{uuid}",)
+    if uuid is None:
+        return ()
+    return (str(uuid) if str(uuid).startswith(("GPU-", "MIG-")) else f"GPU-{uuid}",)
 
 
 def compute_context(device: torch.device, dtype: torch.dtype) -> contextlib.AbstractContextManager[object]:
