@@ -33,3 +33,12 @@ def test_a_token_of_a_mixture_passes_its_active_experts_alone(make):
     mlp = 32 * 3 * 4096 * 14336
     assert experts.linear_params == dense.linear_params + mlp + router
     assert experts.stored_params > 4 * dense.stored_params
+
+
+def test_selective_checkpointing_repeats_no_product_and_launches_the_most():
+    none, selective, full = (
+        training_passes(frozen_base=True, checkpointing=kind) for kind in ("none", "selective", "full")
+    )
+    assert (selective.products, selective.attention) == (none.products, none.attention)
+    assert selective.weights == full.weights == none.weights + 1
+    assert none.launches < full.launches < selective.launches

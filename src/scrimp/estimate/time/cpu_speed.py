@@ -75,4 +75,4 @@ def cpu_micro_step_s(
     attention = step.passes.attention * 2 * work.layers * work.attention_width * step.context_tokens * step.tokens
     products_s = (weights + attention / constants.attention) / chip.rate_flops
     traffic = work.layers * widths * step.passes.weights * constants.element_bytes * step.tokens
-    return constants.launch_s * work.layers * step.passes.weights + products_s + traffic / chip.bandwidth_bytes_per_s
+    return constants.launch_s * work.layers * step.passes.launches + products_s + traffic / chip.bandwidth_bytes_per_s

@@ -243,7 +243,7 @@ def _floor_s(work: Arithmetic, step: MicroStep, stack: SpeedStack, constants: Ro
         each = constants.four_bit_floor_s
     else:
         each = constants.frozen_floor_s if step.frozen_base else constants.trained_floor_s
-    return each * work.layers * step.passes.weights / 3
+    return each * work.layers * step.passes.launches / 3
 
 
 def _traffic_s(work: Arithmetic, step: MicroStep, chip: Chip, constants: RooflineConstants) -> float:
