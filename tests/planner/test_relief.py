@@ -87,14 +87,17 @@ def test_shorter_rows_are_offered_where_few_rows_are_long(fakes):
     assert shorter_rows(fakes.workload(profile=equal)) is None
 
 
-def test_only_plans_close_to_the_card_carry_relief_and_show_it(fakes):
+def test_only_plans_that_may_not_fit_carry_relief_and_show_it(fakes):
     workload = fakes.workload(spec=fakes.spec(method="lora"))
     roomy = choose(workload, fakes.facts(fakes.offer("MI300X", "3")), fakes.Forecaster()).candidates[0]
     assert roomy.relief == ()
     assert "to save" not in dict(dominant_words(roomy))
-    close = choose(workload, fakes.facts(fakes.offer("RTX4090", "0.4")), fakes.Forecaster()).candidates[0]
-    assert close.relief
-    assert dict(dominant_words(close))["to save"] == "; ".join(relief_words(item) for item in close.relief)
+    training = {"micro_batch_tokens": 2700, "checkpointing": "none"}
+    workload = fakes.workload(spec=fakes.spec(method="lora", training=training))
+    tight = choose(workload, fakes.facts(fakes.offer("RTX4090", "0.4")), fakes.Forecaster()).candidates[0]
+    assert tight.memory.need_bytes.value <= tight.device.memory_bytes < tight.memory.need_bytes.high
+    assert tight.relief
+    assert dict(dominant_words(tight))["to save"] == "; ".join(relief_words(item) for item in tight.relief)
 
 
 def test_what_does_not_fit_says_where_it_peaks_and_what_would_help(fakes):

@@ -37,7 +37,7 @@ class Relief:
 class Candidate:
     """One recipe on one offer, forecast. `money` is None when the price is unknown, and then it never wins.
 
-    `relief` is there where memory is close to what the card has.
+    `relief` is there where the card may be too small.
     """
 
     recipe: Recipe
@@ -54,7 +54,7 @@ class Candidate:
 class Rejected:
     """A class of candidates that was left out: `offers` of them, with one reason in words a user can act on.
 
-    `relief` is there where memory was too little.
+    Of the classes whose memory was too little, the nearest of each method carries `relief`.
     """
 
     kind: RejectionKind

@@ -19,8 +19,6 @@ from scrimp.planner.question import Forecaster, Machine, Workload
 # Less than this of the need is not worth a line.
 _WORTH_RATIO = 0.02
 _MOST = 4
-# A plan whose high end takes more of the card than this is close to its limit.
-_CLOSE_RATIO = 0.9
 # Kinds of checkpointing by what they keep, the most first.
 _CHECKPOINTING: tuple[Checkpointing, ...] = ("none", "selective", "full")
 _OPTIMIZERS: tuple[Optimizer, ...] = ("adamw_8bit", "paged_adamw_8bit")
@@ -36,11 +34,6 @@ class Lever:
     change: str
     recipe: Recipe
     note: str = ""
-
-
-def is_close(memory: MemoryForecast, machine: Machine) -> bool:
-    """Whether a plan that fits may not, or nearly so."""
-    return memory.need_bytes.high > _CLOSE_RATIO * machine.device.memory_bytes
 
 
 def find_relief(

@@ -8,8 +8,8 @@ from scrimp.core.market import Offer
 from scrimp.core.plan import Candidate, PriceAge, Rejected, Relief
 from scrimp.planner.market import is_stale, sift
 from scrimp.planner.question import Forecaster, MarketFacts, Workload
-from scrimp.planner.recipes import Fit, method_choices, search_recipe
-from scrimp.planner.relief import find_relief, is_close
+from scrimp.planner.recipes import Fit, Unfit, method_choices, search_recipe
+from scrimp.planner.relief import find_relief
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,24 +33,22 @@ def search(workload: Workload, facts: MarketFacts, forecaster: Forecaster) -> Fo
     """
     sifted = sift(workload.spec.market, facts)
     candidates: list[Candidate] = []
-    unfit: list[tuple[float, Rejected]] = []
+    unfit: list[tuple[Unfit, int]] = []
     best = {machine: cheapest_of_each(offers, facts.today) for machine, offers in sifted.machines.items()}
     for choice in method_choices(workload.spec.method):
         for machine, offers in sifted.machines.items():
             found = search_recipe(workload, choice, machine, forecaster)
             if isinstance(found, Fit):
-                relief = _relief(workload, found, forecaster) if is_close(found.memory, machine) else ()
+                relief = () if found.comfortable else _relief(workload, found, forecaster)
                 candidates += [
                     made for offer in best[machine] if (made := _candidate(found, offer, relief, forecaster))
                 ]
             else:
-                relief = () if found.closest is None else _relief(workload, found.closest, forecaster)
-                unfit.append((found.excess_ratio, found.rejected(len(offers), relief)))
+                unfit.append((found, len(offers)))
     dearer = sum(len(offers) for offers in sifted.machines.values()) - sum(len(offers) for offers in best.values())
-    nearest_first = (item for _, item in sorted(unfit, key=lambda pair: (pair[0], pair[1].subject)))
     return Found(
         candidates=tuple(candidates),
-        rejected=(*nearest_first, *_dominated(dearer), *sifted.rejected),
+        rejected=(*_nearest_first(workload, unfit, forecaster), *_dominated(dearer), *sifted.rejected),
         considered_offers=sifted.considered_offers,
         prices=sifted.prices,
     )
@@ -72,6 +70,18 @@ def offer_order(offer: Offer) -> tuple[bool, float, str, str, str, str]:
     price = offer.price_usd_per_hour
     known = price is not None
     return (not known, float(price or 0), offer.provider, offer.region, offer.instance_type, offer.market)
+
+
+def _nearest_first(workload: Workload, unfit: Iterable[tuple[Unfit, int]], forecaster: Forecaster) -> list[Rejected]:
+    """Classes of machines that do not hold a method; the nearest of each method says what would make it fit."""
+    rejected: list[Rejected] = []
+    told: set[str] = set()
+    for found, offers in sorted(unfit, key=lambda pair: (pair[0].excess_ratio, pair[0].machine.label, pair[0].method)):
+        first = found.closest is not None and found.method not in told
+        relief = _relief(workload, found.closest, forecaster) if first and found.closest else ()
+        told |= {found.method} if first else set()
+        rejected.append(found.rejected(offers, relief))
+    return rejected
 
 
 def _relief(workload: Workload, fit: Fit, forecaster: Forecaster) -> tuple[Relief, ...]:
