@@ -51,7 +51,7 @@ def main() -> None:
     grades, covered = grades_of(book), coverage_of(book)
     print_grades(grades, read_json(GRADES))
     print_coverage(covered)
-    print_peers()
+    print_peers(book)
     print("", *power_lines(table("measured_power.csv")), sep="\n")
     if arguments.write:
         record(book, grades, covered)
@@ -66,7 +66,8 @@ def grades_of(book: Gradebook) -> Grades:
     """Figures of every entry, and as `..._unseen` those of groups that nothing was fitted on."""
     found: Grades = {}
     for entry in book.entries:
-        found[entry.name] = entry.figures
+        if entry.shipped:
+            found[entry.name] = entry.figures
         if entry.unseen:
             found[f"{entry.name}_unseen"] = entry.unseen_figures
     return found

@@ -11,6 +11,8 @@ NAMES = {
     "memory_sharded": "memory of each of several cards",
     "memory_device": "what nvidia-smi shows",
     "time": "tokens a second on GPUs",
+    "time_sources": "… sources and software that the fit did not see",
+    "time_classes": "… classes of GPU that the fit did not see",
     "power": "power of a node",
     "process_memory": "resident set of our trainer on a CPU",
     "cpu_time": "CPU time of our trainer",
@@ -26,12 +28,10 @@ def grades_table(grades: Mapping[str, Figures]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for name, figures in grades.items():
-        base, _, suffix = name.rpartition("_unseen")
-        known = base if not suffix and base else name
-        if known == name:
-            lines.append(_grade_line(NAMES.get(known, known), figures))
-        else:
-            lines.append(_grade_line("… groups that the fit did not see", figures))
+        base = name.removesuffix("_unseen")
+        # What has a shipped half is named there.
+        words = NAMES[base] if name == base or base not in grades else "… groups that the fit did not see"
+        lines.append(_grade_line(words, figures))
     return "\n".join(lines)
 
 

@@ -52,8 +52,7 @@ def memory_runs() -> Iterable[OwnRun]:
 
 def time_runs() -> Iterable[OwnRun]:
     """Published speeds as times."""
-    bandwidths = {row["gpu"]: float(row["bandwidth_gb_s"]) * 1e9 for row in table("gpu_bandwidth.csv")}
-    for row in time_rows(table("measured_time.csv"), bandwidths=bandwidths):
+    for row in time_rows(table("measured_time.csv")):
         rate = time_outcome(row)
         seconds = Outcome(
             group=rate.group, label=rate.label, forecast=1 / rate.forecast, low=1 / rate.high, high=1 / rate.low,

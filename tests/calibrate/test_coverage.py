@@ -44,9 +44,8 @@ def test_the_promise_is_kept_in_every_region_as_far_as_its_groups_can_tell(quant
 
 
 @pytest.mark.slow
-def test_what_is_recorded_is_what_is_found_now(benchmarks):
-    script = benchmarks["grades"]
-    now = script.coverage_of(script.gradebook(script.table))
+def test_what_is_recorded_is_what_is_found_now(benchmarks, refitted):
+    now = benchmarks["grades"].coverage_of(refitted)
     assert {name: set(regions) for name, regions in now.items()} == {n: set(r) for n, r in RECORDED.items()}
     for quantity, region in REGIONS:
         assert now[quantity][region] == pytest.approx(RECORDED[quantity][region], abs=0.002), (quantity, region)

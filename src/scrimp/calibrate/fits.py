@@ -11,11 +11,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from scrimp.calibrate import memory_fit
+from scrimp.calibrate import memory_fit, time_fit
 from scrimp.calibrate.memory_grade import measured_rows
 from scrimp.calibrate.memory_rows import memory_rows
 from scrimp.calibrate.table import Row
+from scrimp.calibrate.time_rows import time_rows
 from scrimp.estimate.memory.fitted import FILE as MEMORY_FILE
+from scrimp.estimate.time.fitted import FILE as TIME_FILE
 
 Tables = Callable[[str], Sequence[Row]]
 Document = Mapping[str, Any]
@@ -34,7 +36,14 @@ def _memory(tables: Tables, today: date) -> Document:
     return memory_fit.fit_document(measured_rows(list(memory_rows(tables("measured_memory.csv")))), today=today)
 
 
-FITS = (Fit(name="memory", file=MEMORY_FILE, document=_memory),)
+def _time(tables: Tables, today: date) -> Document:
+    return time_fit.fit_document(list(time_rows(tables("measured_time.csv"))), today=today)
+
+
+FITS = (
+    Fit(name="time", file=TIME_FILE, document=_time),
+    Fit(name="memory", file=MEMORY_FILE, document=_memory),
+)
 
 
 def write_fit(fit: Fit, tables: Tables, *, today: date) -> bool:

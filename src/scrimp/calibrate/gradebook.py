@@ -17,7 +17,7 @@ from scrimp.calibrate.power_grade import left_out_outcomes, power_outcomes
 from scrimp.calibrate.process_grade import cpu_outcomes, process_outcome
 from scrimp.calibrate.process_rows import process_rows
 from scrimp.calibrate.table import Row
-from scrimp.calibrate.time_grade import time_outcome
+from scrimp.calibrate.time_grade import time_outcome, unseen_time
 from scrimp.calibrate.time_rows import time_rows
 
 Tables = Callable[[str], Sequence[Row]]
@@ -67,11 +67,11 @@ class Gradebook:
 def gradebook(tables: Tables, *, refit: bool = True) -> Gradebook:
     """All forecasters on the tables in calibration/. Without `refit` nothing is unseen: that is the fast half."""
     memory, memory_regions = _memory(tables, refit=refit)
-    time = _time(tables, refit=refit)
+    time, time_regions = _time(tables, refit=refit)
     power = _power(tables, refit=refit)
     return Gradebook(
-        entries=(*memory, time, power, *_processes(tables)),
-        regions={"memory": memory_regions, "time": time.unseen} if refit else {},
+        entries=(*memory, *time, power, *_processes(tables)),
+        regions={"memory": memory_regions, "time": time_regions} if refit else {},
     )
 
 
@@ -93,10 +93,22 @@ def _memory(tables: Tables, *, refit: bool) -> tuple[list[Entry], Sequence[Outco
     return entries, with_unseen_intervals(unseen_memory_rows(measured)) if refit else ()
 
 
-def _time(tables: Tables, *, refit: bool) -> Entry:
-    bandwidths = {row["gpu"]: float(row["bandwidth_gb_s"]) * 1e9 for row in tables("gpu_bandwidth.csv")}
-    rows = list(time_rows(tables("measured_time.csv"), bandwidths=bandwidths))
-    return Entry(name="time", unit="tokens/s per GPU", shipped=[time_outcome(row) for row in rows])
+def _time(tables: Tables, *, refit: bool) -> tuple[list[Entry], Sequence[Outcome]]:
+    """As shipped and without the group; then without the whole source, and without every GPU of the class.
+
+    The last two have no shipped half of their own: what they leave out is in the constants that are shipped.
+    """
+    rows = list(time_rows(tables("measured_time.csv")))
+    shipped = [time_outcome(row) for row in rows]
+    unseen = unseen_time(rows) if refit else {}
+    entries = [
+        Entry(
+            name=name, unit="tokens/s per GPU", shipped=shipped if name == "time" else (), unseen=unseen.get(name, ())
+        )
+        for name in (unseen or ("time",))
+    ]
+    everything = [outcome for outcomes in unseen.values() for outcome in outcomes]
+    return entries, with_unseen_intervals(everything) if everything else ()
 
 
 def _power(tables: Tables, *, refit: bool) -> Entry:
@@ -110,6 +122,8 @@ def _processes(tables: Tables) -> Iterable[Entry]:
     """This project's own runs on one CPU: nothing is fitted again, three shapes are too few to leave one out."""
     rows = list(process_rows(tables("measured_process.csv")))
     return (
-        Entry(name="process_memory", unit="GiB", shipped=[process_outcome(row) for row in rows]),
+        Entry(
+            name="process_memory", unit="GiB", shipped=[process_outcome(row) for row in rows if row.is_of_this_trainer]
+        ),
         Entry(name="cpu_time", unit="s", shipped=[outcome for row in rows for outcome in cpu_outcomes(row)]),
     )
