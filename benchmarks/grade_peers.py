@@ -2,8 +2,9 @@
 
     python benchmarks/grade_peers.py
 
-Errors are |forecast / measured - 1|. "Fits" is held against the memory that the card's driver reports: a peer by its
-one figure, ours by what it says a card must have.
+Errors are |forecast / measured - 1|. Ours are of rows whose group the fit had not seen; the others' rules are as
+published. "Fits" is held against the memory that the card's driver reports: a peer by its one figure, ours by what it
+says a card must have.
 """
 
 import sys
@@ -15,13 +16,13 @@ from statistics import fmean, median
 sys.path.insert(0, str(Path(__file__).parent))
 
 from peers import memory_peers, time_peers
-from peers.peer import GIB, MemoryPeer, TimePeer
+from peers.peer import GIB, MemoryPeer, TimePeer, speaks_of
 
-from scrimp.calibrate.memory_grade import memory_outcome, need_bytes
+from scrimp.calibrate.gradebook import Gradebook, gradebook
+from scrimp.calibrate.memory_grade import measured_rows, need_bytes
 from scrimp.calibrate.memory_rows import MemoryRow, memory_rows
-from scrimp.calibrate.outcome import share
-from scrimp.calibrate.table import read_table
-from scrimp.calibrate.time_grade import time_outcome
+from scrimp.calibrate.outcome import Outcome, share
+from scrimp.calibrate.table import Row, read_table
 from scrimp.calibrate.time_rows import TimeRow, time_rows
 
 CALIBRATION = Path(__file__).parents[1] / "calibration"
@@ -52,78 +53,98 @@ class Beside:
 
 def main() -> None:
     """Print all tables."""
-    print_peers()
+    print_peers(gradebook(table))
 
 
-def print_peers() -> None:
+def print_peers(book: Gradebook) -> None:
     """Three tables, and what does not run here, quoted."""
     print("\nothers on our rows; OOM, ran: share of such runs that are called fitting")
-    rows = list(memory_rows(read_table(CALIBRATION / "measured_memory.csv")))
-    _print("memory of one card", [grade_memory(peer, one_card(rows)) for peer in memory_peers()])
-    _print("memory of each of several cards", [grade_memory(peer, sharded(rows)) for peer in memory_peers()])
-    speed = measured_speed()
+    rows = list(memory_rows(table("measured_memory.csv")))
+    for name, title, chosen in (
+        ("memory", "memory of one card", is_one_card),
+        ("memory_sharded", "memory of each of several cards", is_sharded),
+    ):
+        graded = list(zip(filter(chosen, peaks(rows)), book.entry(name).unseen, strict=True))
+        failed = [row for row in rows if chosen(row) and not row.ran]
+        _print(title, [grade_memory(peer, graded, failed) for peer in memory_peers()])
+    speed = list(zip(measured_speed(), book.entry("time").unseen, strict=True))
     _print("tokens a second", [grade_time(peer, speed) for peer in time_peers()])
     print("\nquoted from calibration/peers.csv: not run here, on rows of the same kind")
-    for row in read_table(CALIBRATION / "peers.csv"):
+    for row in table("peers.csv"):
         print(f"  {row['estimator']:32}{row['rows']:>4}{float(row['mape']):7.1%}")
 
 
-def one_card(rows: Iterable[MemoryRow]) -> list[MemoryRow]:
-    """Runs on one card with a fully stated configuration: the rows of our figure for memory."""
-    return [row for row in rows if row.case.gpus == 1 and row.row["confidence"] == "high"]
+def table(name: str) -> list[Row]:
+    """Rows of a table in calibration/."""
+    return read_table(CALIBRATION / name)
 
 
-def sharded(rows: Iterable[MemoryRow]) -> list[MemoryRow]:
-    """Runs that share out weights and states: the rows of our figure for several cards."""
-    return [row for row in rows if row.case.shards > 1 and row.row["confidence"] != "low"]
+def peaks(rows: Iterable[MemoryRow]) -> list[MemoryRow]:
+    """The runs that grade our peaks, in the order in which they do; the driver's figures are rows of another kind."""
+    return [row for row in measured_rows(rows) if row.measured_gib != row.smi_gib]
+
+
+def is_one_card(row: MemoryRow) -> bool:
+    """A run on one card whose configuration is stated in full."""
+    return row.case.gpus == 1 and row.row["confidence"] == "high"
+
+
+def is_sharded(row: MemoryRow) -> bool:
+    """A run that shares out weights and states."""
+    return row.case.shards > 1
 
 
 def measured_speed() -> list[TimeRow]:
     """The rows of our figure for time."""
-    bandwidths = {
-        row["gpu"]: float(row["bandwidth_gb_s"]) * 1e9 for row in read_table(CALIBRATION / "gpu_bandwidth.csv")
-    }
-    return list(time_rows(read_table(CALIBRATION / "measured_time.csv"), bandwidths=bandwidths))
+    return list(time_rows(table("measured_time.csv")))
 
 
-def grade_memory(peer: MemoryPeer, rows: Sequence[MemoryRow]) -> Beside | None:
-    """On the rows that the peer covers; None when it covers none that ran."""
-    covered = [(row, found) for row in rows if (found := peer.gib(row)) is not None]
-    if not any(row.ran for row, _ in covered):
+def grade_memory(
+    peer: MemoryPeer, graded: Sequence[tuple[MemoryRow, Outcome]], failed: Sequence[MemoryRow]
+) -> Beside | None:
+    """On the rows that the peer covers; None when it covers none. `failed` are runs that ended out of memory."""
+    ran = [(row, ours, found) for row, ours in graded if (found := _answer(peer, row)) is not None]
+    if not ran:
         return None
-    ours = [(row, memory_outcome(row).forecast, need_bytes(row) / GIB) for row, _ in covered]
+    oom = [(row, found) for row in failed if (found := _answer(peer, row)) is not None]
     return Beside(
         name=peer.name,
         source=peer.source,
-        peer=_memory_grade([(row, found, found) for row, found in covered]),
-        ours=_memory_grade(ours),
+        peer=_grade(
+            [found / ours.measured - 1 for _, ours, found in ran],
+            oom_called_fits=_called_fits((row, found) for row, found in oom),
+            ran_called_fits=_called_fits((row, found) for row, _, found in ran),
+        ),
+        ours=_grade(
+            [ours.error for _, ours, _ in ran],
+            oom_called_fits=_called_fits((row, need_bytes(row) / GIB) for row, _ in oom),
+            ran_called_fits=_called_fits((row, need_bytes(row) / GIB) for row, _, _ in ran),
+        ),
     )
 
 
-def grade_time(peer: TimePeer, rows: Sequence[TimeRow]) -> Beside | None:
-    """On the rows that the peer covers."""
-    covered = [(row, found) for row in rows if (found := peer.tokens_per_s(row, rows)) is not None]
+def grade_time(peer: TimePeer, graded: Sequence[tuple[TimeRow, Outcome]]) -> Beside | None:
+    """On the rows that the peer covers; None when it covers none."""
+    rows = [row for row, _ in graded]
+    covered = [(ours, found) for row, ours in graded if (found := peer.tokens_per_s(row, rows)) is not None]
     if not covered:
         return None
     return Beside(
         name=peer.name,
         source=peer.source,
-        peer=_grade([found / row.tokens_per_s_per_gpu - 1 for row, found in covered]),
-        ours=_grade([time_outcome(row).error for row, _ in covered]),
+        peer=_grade([found / ours.measured - 1 for ours, found in covered]),
+        ours=_grade([ours.error for ours, _ in covered]),
     )
 
 
-def _memory_grade(found: Sequence[tuple[MemoryRow, float, float]]) -> PeerGrade:
-    """(row, peak, what a card must have), in GiB."""
-    errors = [peak / row.measured_gib - 1 for row, peak, _ in found if row.ran and row.measured_gib]
+def _answer(peer: MemoryPeer, row: MemoryRow) -> float | None:
+    return peer.gib(row) if speaks_of(row) else None
 
-    def called_fits(ran: bool) -> float | None:
-        verdicts = [
-            need <= row.capacity_gib for row, _, need in found if row.ran == ran and row.capacity_gib is not None
-        ]
-        return share(verdicts) if verdicts else None
 
-    return _grade(errors, oom_called_fits=called_fits(False), ran_called_fits=called_fits(True))
+def _called_fits(needs: Iterable[tuple[MemoryRow, float]]) -> float | None:
+    """Share of runs on cards of known size whose need, in GiB, is at most what the card has; None without any."""
+    verdicts = [need <= row.capacity_gib for row, need in needs if row.capacity_gib is not None]
+    return share(verdicts) if verdicts else None
 
 
 def _grade(

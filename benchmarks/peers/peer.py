@@ -27,6 +27,11 @@ class TimePeer:
     tokens_per_s: Callable[[TimeRow, Sequence[TimeRow]], float | None]
 
 
+def speaks_of(row: MemoryRow) -> bool:
+    """Whether a row is of the kind that these estimators ask for: full, LoRA or QLoRA, in 16 bit, fp32 or NF4."""
+    return row.row["method"] in {"full", "lora", "qlora"} and row.row["quant"] in {"none", "nf4", "nf4+dq"}
+
+
 def model_params(row: MemoryRow) -> float:
     """Parameters of the model as published: what a peer reads from the hub, whatever the trainer made of it."""
     return float(row.row["params_b"]) * 1e9
@@ -39,7 +44,8 @@ def ties_embeddings(row: MemoryRow) -> bool:
 
 def rows_and_length(row: MemoryRow) -> tuple[int, int]:
     """Rows of a micro-batch on one card, and tokens of a row."""
-    return int(row.row["micro_batch"]), int(row.row["seq_len"].removeprefix("<="))
+    length = row.case.longest_row_tokens
+    return row.case.recipe.micro_batch_tokens // length, length
 
 
 def checkpoints(row: MemoryRow) -> bool:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scrimp.calibrate.gradebook import gradebook
 from scrimp.calibrate.memory_rows import memory_rows
+from scrimp.calibrate.outcome import Outcome
 from scrimp.calibrate.table import read_table
 
 ROOT = Path(__file__).parents[2]
@@ -159,34 +161,44 @@ def test_every_peer_says_where_its_rule_was_read():
     assert len({peer.name for peer in peers}) == len(peers)
 
 
+def outcome(row, forecast_gib):
+    measured = row.measured_gib
+    return Outcome(group="g", label="", forecast=forecast_gib, low=0.0, high=99.0, measured=measured)
+
+
 def test_a_peer_is_graded_on_the_rows_that_it_covers_and_ours_on_the_same():
     runs = [
         case(metric="torch peak allocated", measured_gib="20"),
         case(metric="torch peak allocated", measured_gib="40", gpu="A100-SXM4-80GB"),
-        case(metric="OOM on", measured_gib="24"),
-        case(method="full"),
+        case(metric="torch peak allocated", measured_gib="60", method="full"),
+        case(metric="torch peak allocated", measured_gib="60", method="dora"),
     ]
-    peer = MemoryPeer(name="22", source="here", gib=lambda row: 22.0 if row.row["method"] == "lora" else None)
-    beside = grade_peers.grade_memory(peer, runs)
-    assert beside.peer.rows == beside.ours.rows == 2
+    graded = [(row, outcome(row, 24.0)) for row in runs]
+    failed = [case(metric="OOM on", measured_gib="24", gpu="24GB"), case(metric="OOM on", method="full")]
+    peer = MemoryPeer(name="22", source="here", gib=lambda row: None if row.row["method"] == "full" else 22.0)
+    beside = grade_peers.grade_memory(peer, graded, failed)
+    assert beside.peer.rows == beside.ours.rows == 2, "neither what it does not cover nor what no peer speaks of"
     assert beside.peer.mape == pytest.approx((0.10 + 0.45) / 2)
     assert (beside.peer.under, beside.peer.under_by_10) == (0.5, 0.5)
+    assert beside.ours.mape == pytest.approx((0.20 + 0.40) / 2)
     # A nominal 24 GB card has 22.0 GiB to give.
     assert (beside.peer.oom_called_fits, beside.peer.ran_called_fits) == (1.0, 1.0)
 
 
 def test_a_peer_that_covers_nothing_is_left_out():
     silent = MemoryPeer(name="none", source="here", gib=lambda row: None)
-    assert grade_peers.grade_memory(silent, [case()]) is None
-    assert (
-        grade_peers.grade_time(TimePeer(name="none", source="here", tokens_per_s=lambda row, rows: None), SPEED) is None
-    )
+    row = case(metric="torch peak allocated")
+    assert grade_peers.grade_memory(silent, [(row, outcome(row, 1.0))], []) is None
+    mute = TimePeer(name="none", source="here", tokens_per_s=lambda row, rows: None)
+    assert grade_peers.grade_time(mute, [(SPEED[0], outcome(row, 1.0))]) is None
 
 
 @pytest.mark.train
 def test_the_tables_print_a_line_for_every_peer_and_one_for_ours(capsys):
     pytest.importorskip("accelerate")
-    grade_peers.print_peers()
+    shipped = gradebook(grade_peers.table, refit=False)
+    book = replace(shipped, entries=tuple(replace(entry, unseen=entry.shipped) for entry in shipped.entries))
+    grade_peers.print_peers(book)
     out = capsys.readouterr().out
     assert all(peer.name in out for peer in (*memory_peers(), *time_peers()))
     assert out.count("  scrimp ") >= len(memory_peers()) + len(time_peers()) - 1
