@@ -13,7 +13,7 @@ from scrimp.estimate.energy.load import load_of
 from scrimp.estimate.energy.power import Load
 from scrimp.estimate.memory.forecast import forecast_memory
 from scrimp.estimate.money import Storage, forecast_money
-from scrimp.estimate.time.forecast import forecast_time
+from scrimp.estimate.time.forecast import checkpoint_bytes, forecast_time
 from scrimp.estimate.time.site import Site, here, rented
 from scrimp.estimate.time.token_load import TokenLoad, token_load
 from scrimp.estimate.tuning import tuning_of
@@ -21,8 +21,8 @@ from scrimp.planner.question import Machine, MarketFacts, Workload
 
 # Hub files hold 16-bit weights, older ones 32-bit.
 _FILE_BYTES: Mapping[str, int] = {"fp32": 4}
-# Trained weights and both Adam moments in fp32, and the trained weights alone.
-_CHECKPOINT_BYTES, _RESULT_BYTES = 12, 4
+# Trained weights alone, in fp32.
+_RESULT_BYTES = 4
 # Operating system, CUDA, Python environment.
 _SYSTEM_BYTES = 20 * GB
 # Token counts estimated from text were within 10% where they could be checked (data/approximate.py).
@@ -69,6 +69,7 @@ class RoomForecaster:
                 gpus=gpus,
                 longest_row_tokens=min(self.workload.steps.longest_row_tokens, recipe.max_length_tokens),
                 trained_share=self.workload.profile.trained_share,
+                largest_step_tokens=self.workload.steps.largest_step_tokens,
             )
         return self._memory[key]
 
@@ -133,11 +134,11 @@ class RoomForecaster:
         return rented(self.facts.terms.get(offer.provider), download_bytes=_file_bytes(self.workload))
 
     def _stored(self, recipe: Recipe) -> Storage:
-        key = (recipe.method.name, *recipe.method.options.values())
+        key = (recipe.method.name, *recipe.method.options.values(), recipe.optimizer)
         if key not in self._storage:
             trainable = tuning_of(self.workload.shape, recipe.method).trainable_params
             # One more checkpoint than is kept: the new one is written before the oldest goes.
-            checkpoints = (recipe.keep_checkpoints + 1) * trainable * _CHECKPOINT_BYTES
+            checkpoints = (recipe.keep_checkpoints + 1) * checkpoint_bytes(trainable, recipe.optimizer)
             self._storage[key] = Storage(
                 disk_bytes=_SYSTEM_BYTES + _file_bytes(self.workload) + checkpoints,
                 artefact_bytes=trainable * _RESULT_BYTES,

@@ -6,6 +6,7 @@ Step times come from `speed.py`; the constants here are the rest. Not modelled: 
 compilation, data loading that the step would wait for.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scrimp.core.estimate import Estimate
@@ -14,7 +15,7 @@ from scrimp.core.job import ProbeChoice
 from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.probe import PROBE_STEPS, PROBED_MICRO_BATCHES, is_probed
-from scrimp.core.recipe import Recipe
+from scrimp.core.recipe import Optimizer, Recipe
 from scrimp.estimate.memory.case import LINEAR_BYTES
 from scrimp.estimate.time.site import Site
 from scrimp.estimate.time.speed import (
@@ -28,6 +29,15 @@ from scrimp.estimate.time.speed import (
     step_s,
 )
 from scrimp.estimate.time.token_load import TokenLoad
+
+# Both moments of AdamW in fp32, or in 8 bit with an fp32 scale for each block of 256, wherever they live.
+_STATE_BYTES: Mapping[Optimizer, float] = {
+    "adamw": 8.0,
+    "paged_adamw": 8.0,
+    "adamw_8bit": 2 * (1 + 4 / 256),
+    "paged_adamw_8bit": 2 * (1 + 4 / 256),
+    "sgd": 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +115,9 @@ def evaluation_count(recipe: Recipe, steps: int) -> int:
     return 2 + (max(0, steps - 1) // recipe.eval_every_steps if recipe.eval_every_steps else 0)
 
 
-def checkpoint_bytes(pace: Pace) -> float:
-    """Trained weights and both Adam moments, in fp32."""
-    states = 8 if pace.recipe.optimizer == "adamw" else 0
-    return pace.tuning.trainable_params * (4.0 + states)
+def checkpoint_bytes(trainable_params: int, optimizer: Optimizer) -> float:
+    """Trained weights in fp32, and what the optimizer keeps of each."""
+    return trainable_params * (4.0 + _STATE_BYTES[optimizer])
 
 
 def _before(pace: Pace, site: Site, around: AroundConstants = AROUND) -> list[Part]:
@@ -140,7 +149,8 @@ def _during(
     recipe, steps = pace.recipe, load.steps.steps
     evaluations = evaluation_count(recipe, steps)
     saves = steps // recipe.checkpoint_every_steps if recipe.checkpoint_every_steps else 0
-    save_s = around.save_s + checkpoint_bytes(pace) / site.save_bytes_per_s
+    saved = checkpoint_bytes(pace.tuning.trainable_params, recipe.optimizer)
+    save_s = around.save_s + saved / site.save_bytes_per_s
     result_s = around.save_s + pace.tuning.trainable_params * 4.0 / site.save_bytes_per_s
     samples_s = sampling_s(pace, load.sampled_tokens, bytes_each=LINEAR_BYTES[recipe.weight_dtype])
     spread = (interval.low, interval.high)
