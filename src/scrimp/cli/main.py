@@ -13,7 +13,7 @@ import click
 from scrimp import __version__
 from scrimp.core.errors import ScrimpError
 
-_NOT_VERBS = {"__init__", "main", "output", "options", "live", "summary", "attended"}
+_NOT_VERBS = {"__init__", "main", "output", "options", "live", "summary", "attended", "traced"}
 # The order of a job's life, which is the order people read help in; verbs not named here follow by name.
 _ORDER = (
     *("init", "data", "plan", "probe", "run", "resume", "runs", "show", "report", "ledger", "gpus", "offers", "doctor"),

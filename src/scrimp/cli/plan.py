@@ -34,9 +34,17 @@ MIN_PLOT_POINTS = 3
 @click.option("--pick", default=1, show_default=True, type=click.IntRange(min=1), help="Which plan to write, by rank.")
 @click.option("--top", default=8, show_default=True, type=click.IntRange(min=1), help="How many plans to show.")
 @click.option("--all", "every", is_flag=True, help="Show every plan and every class of rejected offers.")
+@click.option("--exact", is_flag=True, help="Trace the picked plan's memory (extra: train) and plan with that.")
 @json_option
 def command(
-    spec: str, overrides: tuple[str, ...], output: str | None, pick: int, top: int, every: bool, as_json: bool
+    spec: str,
+    overrides: tuple[str, ...],
+    output: str | None,
+    pick: int,
+    top: int,
+    every: bool,
+    exact: bool,
+    as_json: bool,
 ) -> None:
     """Plan the job in SPEC: will it fit, on what, where, how long, how much, how sure, and what was rejected.
 
@@ -47,6 +55,7 @@ def command(
     scrimp plan job.yaml -o plan.yaml       and the best one as a file that scrimp run takes
     scrimp plan job.yaml --pick 3 -o p.yaml the third instead
     scrimp plan job.yaml market.where=any market.spot=never
+    scrimp plan job.yaml --exact            memory of the picked plan by a trace of its training step
     """
     from scrimp.cli.output import print_json, print_note, print_renderables, stdout_console
     from scrimp.workflows.plan import PlanRequest, plan_file
@@ -54,13 +63,29 @@ def command(
 
     world = real_world(note=print_note)
     request = PlanRequest(spec=spec, overrides=overrides, pick=pick, output=Path(output) if output else None)
-    planned = plan_file(request, world=world)
+    answer = None
+    if exact:
+        from scrimp.workflows.trace import trace_spec
+
+        found = trace_spec(request, world=world)
+        planned, answer = found.planned, found.answer
+    else:
+        planned = plan_file(request, world=world)
+    top_shown = None if every else top
     if as_json:
-        print_json(document(planned, top=None if every else top))
+        from scrimp.cli.traced import traced_document
+
+        print_json(
+            {**document(planned, top=top_shown), **({} if answer is None else {"exact": traced_document(answer)})}
+        )
         return
     console = stdout_console(piped_width=PIPED_WIDTH)
     today = world.now().date()
-    print_renderables(*screen(planned, today=today, width=console.width, top=None if every else top), console=console)
+    print_renderables(*screen(planned, today=today, width=console.width, top=top_shown), console=console)
+    if answer is not None:
+        from scrimp.cli.traced import traced_screen
+
+        print_renderables("", *traced_screen(answer, width=console.width), console=console)
 
 
 def document(planned: "Planned", *, top: int | None) -> dict[str, Any]:

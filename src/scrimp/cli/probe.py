@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 @click.command("probe")
 @click.argument("target", type=click.Path(path_type=Path), metavar="SPEC_OR_PLAN")
 @overrides_argument
+@click.option("--trace", is_flag=True, help="Run nothing: trace one step without weights, on a card or here.")
 @json_option
-def command(target: Path, overrides: tuple[str, ...], as_json: bool) -> None:
+def command(target: Path, overrides: tuple[str, ...], trace: bool, as_json: bool) -> None:
     """Measure memory and speed of a job by three steps on this machine, and correct the plan's forecast.
 
     The fullest micro-batch of the whole run comes first, so what fits the probe fits the run. Nothing is kept, nothing
@@ -27,7 +28,11 @@ def command(target: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     \b
     scrimp probe examples/quickstart.yaml
     scrimp probe plan.yaml --json
+    scrimp probe plan.yaml --trace          memory alone, of the plan's machine, without weights or a GPU
     """
+    if trace:
+        _trace(target, overrides, as_json=as_json)
+        return
     from scrimp.cli.attended import Onlooker
     from scrimp.cli.output import print_json, print_note, print_renderables, stdout_console
     from scrimp.spec.codec import dump
@@ -45,6 +50,20 @@ def command(target: Path, overrides: tuple[str, ...], as_json: bool) -> None:
         print_json({"reading": dump(found.reading), "replanned": list(found.replanned), "forecasts": rows(found)})
     else:
         print_renderables(*renderables(found, target), console=stdout_console(piped_width=100))
+
+
+def _trace(target: Path, overrides: tuple[str, ...], *, as_json: bool) -> None:
+    from scrimp.cli.output import print_json, print_note, print_renderables, stdout_console
+    from scrimp.cli.traced import traced_document, traced_screen
+    from scrimp.workflows.trace import trace_target
+    from scrimp.workflows.world import real_world
+
+    answer = trace_target(target, overrides=overrides, world=real_world(note=print_note))
+    if as_json:
+        print_json(traced_document(answer))
+        return
+    console = stdout_console(piped_width=100)
+    print_renderables(*traced_screen(answer, width=console.width), console=console)
 
 
 def renderables(found: "Probed", target: Path) -> "list[RenderableType]":

@@ -20,7 +20,7 @@ from scrimp.core.forecast import MemoryPhase, MemoryTerm
 from scrimp.core.trace import TracedMemory, TracedTensor
 from scrimp.estimate.memory.case import MemoryCase
 from scrimp.trace.attention import backward_workspace_bytes
-from scrimp.trace.card import CardSemantics
+from scrimp.trace.card import as_on_card
 from scrimp.trace.config import config_of_shape
 from scrimp.trace.meter import Meter
 from scrimp.trace.model import FakeModel, build, check_params
@@ -28,7 +28,7 @@ from scrimp.trace.step import StepCode, huggingface_step, row_sizes
 
 Note = Callable[[str], None]
 
-_SHOWN_TENSORS = 12
+_SHOWN_TENSORS = 24
 _LAYER = re.compile(r"(base_model\.model\.)?(model\.)?(layers\.\d+\.)?")
 
 
@@ -57,8 +57,9 @@ def trace_memory(
     if config is None:
         check_params(model, case)
     meter = Meter(vocab=case.shape.vocab, workspaces=_WORKSPACES if code.on_card else {})
-    semantics = CardSemantics() if code.on_card else contextlib.nullcontext()
-    with _quiet(), mode, meter, semantics:
+    with _quiet(), mode, meter:
+        if code.on_card:
+            as_on_card(model.module)
         code.checkpoint(model)
         _register(model, meter)
         kept = _step(model, code, meter, note)
@@ -85,7 +86,8 @@ def trace_kept(case: MemoryCase) -> tuple[TracedTensor, ...]:
     code = huggingface_step(case)
     model = build(case, config_of_shape(case.shape), mode, attention=code.attention)
     meter = Meter(vocab=case.shape.vocab)
-    with _quiet(), mode, meter, CardSemantics(), model.compute():
+    with _quiet(), mode, meter, model.compute():
+        as_on_card(model.module)
         code.checkpoint(model)
         _register(model, meter)
         model.module.train()

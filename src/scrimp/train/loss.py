@@ -77,6 +77,8 @@ class _SelectedLoss(torch.autograd.Function):
                 grad_weight_VH += (grad_CV.to(dtype).t() @ hidden_CH).float()
             if grad_bias_V is not None:
                 grad_bias_V += grad_CV.sum(0)
+            # Gone before the next piece is made, or two pieces are alive at once.
+            del logits_CV, grad_CV
         ctx.gradients = (
             grad_hidden_NH,
             None if grad_weight_VH is None else grad_weight_VH.to(weight_VH.dtype),

@@ -255,9 +255,26 @@ class _Layer:
         return copy + _DROPOUT_MASK_BYTES if dropout else copy
 
     def backward_bytes(self) -> float:
-        """Gradients alive at once inside the feed-forward block: of gate, of up and of their product."""
-        tensors = 3.0 if self.case.shape.gated_mlp else 2.0
-        return self.product * (tensors * self.width + self.case.shape.hidden)
+        """What the feed-forward block's backward holds beside what was kept, at its worst.
+
+        Three gradients of the inner width where nothing that was kept is freed on the way; two where the product that
+        down reads was kept, as it goes first. An adapter on down that casts its input to fp32 does so once more: while
+        the layer is computed again (the product, its fp32 copies, five values of the stream), and in backward with the
+        gradients of both branches. Held against traces of one layer by tests/trace.
+        """
+        case, hidden = self.case, self.case.shape.hidden
+        adapted = any(linear.name == self.names.down for linear in case.tuning.adapted)
+        if not adapted:
+            tensors = 3 if case.tuning.frozen_base else 2
+            # Each expert's rows have gradients of their own going in and out.
+            rows = 2 * case.shape.experts_active + (0 if case.autocasts_weights else 1)
+            return self.product * tensors * self.width + self.compute * hidden * rows
+        if not self._adapter_copy_bytes() or self._shares_16_bit_inputs:
+            tensors = 3 if case.tuning.dropout or self.is_wide else 2
+            return self.product * tensors * self.width + self.compute * hidden
+        copies = 2 if case.tuning.dropout else 1
+        again = (self.product + copies * _FP32) * self.width + 5 * self.compute * hidden
+        return max(again, (2 * self.product + _FP32) * self.width + 2 * self.compute * hidden)
 
     def selective_bytes(self) -> tuple[float, float]:
         """What train/recompute.py keeps beside the layer's input, and how much of that is among what is kept without.

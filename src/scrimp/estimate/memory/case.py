@@ -19,8 +19,8 @@ OTHER_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, 
 # Values that share a scale in 8-bit optimizer states (Dettmers et al. 2022, arXiv:2110.02861; bitsandbytes 0.43 on).
 OPTIMIZER_BLOCK = 256
 
-# A logit of a piece: in 16 bit, in fp32 (where its gradient is formed in place), and that gradient in 16 bit.
-PIECE_BYTES = 8.0
+# A logit of a piece: in fp32, where its gradient is formed in place, beside its 16-bit form before and after.
+PIECE_BYTES = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,8 @@ class MemoryCase:
     def logits_bytes(self) -> float:
         """What the loss holds beyond the hidden states, at its peak: logits, their copies and their gradient.
 
-        Made in pieces, a logit is there in 16 bit, in fp32 and as its 16-bit gradient; a trained head adds its own
-        gradient in fp32. Made at once, it is whatever the software keeps of it.
+        Made in pieces, a logit is there in fp32 and in 16 bit; a trained head adds its own gradient in fp32. Made at
+        once, it is whatever the software keeps of it.
         """
         logits = self.scored_tokens * self.shape.vocab
         if self.recipe.loss == "fused":

@@ -23,7 +23,7 @@ SHARDED_LAYERS_IN_FLIGHT = 2
 UNPACKED_HEAD_BYTES = 4
 # The last norm in fp32 and its 16-bit output, per token and hidden value.
 _FINAL_NORM_BYTES = 6
-# An evaluation makes logits, their fp32 copy and the log-softmax, and no gradient: 10 of 12 bytes, 6 of 8 in pieces.
+# An evaluation makes logits, their fp32 copy and the log-softmax, and no gradient: 10 of 12 bytes.
 _EVALUATION_SHARE = 10 / 12
 
 
@@ -118,11 +118,13 @@ def _optimizer_step(case: MemoryCase) -> tuple[MemoryTerm, ...]:
 
 
 def _evaluation(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
-    return _terms(
-        ("one layer", case.tokens * (layer.backward_bytes + 2 * layer.input_bytes)),
-        ("logits and loss", case.logits_bytes * _EVALUATION_SHARE),
-        ("gathered shards", _gathered_bytes(case)),
-    )
+    """The worse of two moments: inside a layer, or at the loss. Autocast's copies of fp32 weights stay to the end."""
+    in_pieces = case.recipe.loss == "selected" and case.stack.piece_logits is not None
+    copies = 2 * (case.shape.linear_params + case.shape.embedding_params) if case.autocasts_weights else 0
+    at_the_loss = case.logits_bytes * (1.0 if in_pieces else _EVALUATION_SHARE)
+    in_a_layer = case.tokens * (layer.backward_bytes + 2 * layer.input_bytes)
+    moment = ("logits and loss", at_the_loss) if at_the_loss > in_a_layer else ("one layer", in_a_layer)
+    return _terms(moment, ("16-bit weight copies", copies), ("gathered shards", _gathered_bytes(case)))
 
 
 def _gathered_bytes(case: MemoryCase) -> float:
