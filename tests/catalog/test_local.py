@@ -31,7 +31,7 @@ def test_an_amx_machine():
     info = XEON.format(siblings=2, cores=2, isa="amx_bf16 amx_tile")
     device = local_device(cpuinfo=info, memory_bytes=24 * GIB, cores=2, gpu_query=None)
     assert device.name == "CPU 2 cores (AMX)"
-    assert (device.kind, device.device_class, device.memory_bytes) == ("cpu", "cpu", 24 * GIB)
+    assert (device.kind, device.device_class, device.memory_bytes) == ("cpu", "cpu_amx_bf16", 24 * GIB)
     assert device.bf16_flops == pytest.approx(2 * 1.05e12)
     assert device.fp32_flops == pytest.approx(2 * 0.147e12)
     assert device.supports_bf16

@@ -14,7 +14,7 @@ from scrimp.estimate.time.roofline import MicroStep
 
 def process_outcome(row: ProcessRow) -> Outcome:
     """Peak resident memory of this project's trainer on a CPU."""
-    estimate = process_forecast(row.case).peak_bytes
+    estimate = process_forecast(row.case, device_class=row.device.device_class).peak_bytes
     return Outcome(
         group=row.row["model"],
         label=f"{row.row['model']} {row.row['method']} {row.row['micro_batch_tokens']}",
@@ -31,9 +31,10 @@ def cpu_outcomes(row: ProcessRow) -> list[Outcome]:
     recipe, tuning = row.case.recipe, row.case.tuning
     chip = cpu_chip_of(row.device, recipe.compute_dtype, constants=constants)
     training = training_passes(frozen_base=tuning.frozen_base, checkpointing=recipe.checkpointing)
-    measured = (
+    columns = (
         {"step_s": training} if row.row["step_s"] else {"cpu_s_per_step": training, "cpu_s_per_evaluation": EVALUATION}
     )
+    measured = {column: passes for column, passes in columns.items() if row.row[column]}
     found: list[Outcome] = []
     for column, passes in measured.items():
         # A step of the whole runs had 753 tokens, three quarters of the fullest.

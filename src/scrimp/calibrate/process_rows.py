@@ -11,10 +11,12 @@ from scrimp.core.model import ModelShape
 from scrimp.core.recipe import WeightDtype
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.case import MemoryCase
-from scrimp.estimate.stack import TRAINER_ON_CPU
+from scrimp.estimate.stack import ONE_MICRO_BATCH_ON_CPU
 from scrimp.estimate.tuning import tuning_of
 
-_WEIGHTS: dict[str, WeightDtype] = {"bf16": "bf16", "fp32": "fp32"}
+_WEIGHTS: dict[str, WeightDtype] = {"bf16": "bf16", "fp32": "fp32", "nf4": "nf4"}
+# What the trainer keeps of oneDNN's kernels (train/process.py).
+_KERNELS_KEPT = "64"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +27,19 @@ class ProcessRow:
     case: MemoryCase
     device: Device
 
+    @property
+    def is_of_this_trainer(self) -> bool:
+        """Whether its memory is the trainer's as it is now: rows of all lengths took more while all kernels were kept.
+
+        With equal rows there is one set of kernels, however many are kept.
+        """
+        return self.row["rows"] == "equal" or self.row["kernels_kept"] == _KERNELS_KEPT
+
 
 def process_rows(rows: Iterable[Row]) -> Iterator[ProcessRow]:
     """Rows of a table of measured processes."""
     for row in rows:
-        yield ProcessRow(row=row, case=_process_case(row), device=_measured_cpu(int(row["threads"])))
+        yield ProcessRow(row=row, case=_process_case(row), device=_measured_cpu(row["isa"], int(row["threads"])))
 
 
 def _process_case(row: Row) -> MemoryCase:
@@ -63,10 +73,11 @@ def _process_case(row: Row) -> MemoryCase:
         gpus=1,
         longest_row_tokens=int(row["longest_row_tokens"]),
         trained_share=float(row["scored_share"]),
-        stack=TRAINER_ON_CPU,
+        # Every step of theirs was one micro-batch.
+        stack=ONE_MICRO_BATCH_ON_CPU,
     )
 
 
-def _measured_cpu(threads: int) -> Device:
-    """The machine of those rows, as the catalogue knows its class."""
-    return cpu_device("flags : avx512_bf16", memory_bytes=24 * GIB, cores=threads)
+def _measured_cpu(isa: str, threads: int) -> Device:
+    """A machine of those rows, as the catalogue knows its class."""
+    return cpu_device(f"flags : {isa}", memory_bytes=24 * GIB, cores=threads)

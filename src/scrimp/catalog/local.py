@@ -60,7 +60,7 @@ def cpu_device(cpuinfo: str, *, memory_bytes: int, cores: int) -> Device:
     bf16 counts as supported only with AMX or AVX-512 bf16: elsewhere its products fall back to scalar code.
     """
     facts = read_cpuinfo(cpuinfo)
-    row = next(row for isa, row in _cpu_classes().items() if isa in facts.isas or isa == "other")
+    isa, row = next(pair for pair in _cpu_classes().items() if pair[0] in facts.isas or pair[0] == "other")
     real_cores = max(1.0, cores / facts.threads_per_core)
     bf16 = row.number("bf16_tflops_core")
     note = row.text("flags")
@@ -69,7 +69,7 @@ def cpu_device(cpuinfo: str, *, memory_bytes: int, cores: int) -> Device:
         kind="cpu",
         vendor=facts.vendor,
         architecture=facts.model,
-        device_class="cpu",
+        device_class=f"cpu_{isa}",
         memory_bytes=memory_bytes,
         bandwidth_bytes_per_s=row.required_number("copy_gb_s_core") * GB * min(real_cores, BANDWIDTH_CORES),
         bf16_flops=None if bf16 is None else bf16 * TFLOPS * real_cores,

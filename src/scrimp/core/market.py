@@ -15,7 +15,7 @@ Market = Literal["on_demand", "spot", "local"]
 class Device:
     """One GPU, or one CPU machine, as the catalogue knows it. Rates are dense, with fp32 accumulation.
 
-    `device_class` keys the efficiency tables (dc_ampere, consumer_ada, cpu ...). `memory_bytes` is what the
+    `device_class` keys the efficiency tables (dc_ampere, consumer_ada, cpu_amx_bf16 ...). `memory_bytes` is what the
     driver reports as total. A `None` is not established; it never counts as zero.
     """
 

@@ -3,7 +3,7 @@
 The formulas take a `Stack` so that the very code that plans for our trainer is graded on measurements of others.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 AdapterMath = Literal["autocast", "fp32", "base"]
@@ -78,3 +78,5 @@ class Stack:
 TRAINER = Stack(name="scrimp", piece_logits=2**26)
 # On a CPU its attention runs in fp32 and writes grouped heads out to the width of the queries (train/attention.py).
 TRAINER_ON_CPU = Stack(name="scrimp on a CPU", piece_logits=2**26, attention_bytes=4, repeats_kv=True)
+# The same where a step is one micro-batch: gradients come as activations go.
+ONE_MICRO_BATCH_ON_CPU = replace(TRAINER_ON_CPU, accumulates=False)
