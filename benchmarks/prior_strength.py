@@ -2,14 +2,16 @@
 
     python benchmarks/prior_strength.py
 
-Every published (source, GPU) with at least four runs stands for a user, under the shipped forecasts. Errors are means
-of |log(measured / corrected forecast)|: of a run that was left out alone, and of a run whose whole (method, model) was
-left out. The last column is how often the corrected 80% interval held the first.
+Every published (source, GPU) with at least four runs stands for a user, and is forecast by a fit that saw nothing of
+its source, as a user's own machine is. Errors are means of |log(measured / corrected forecast)|: of a run that was left
+out alone, and of a run whose whole (method, model) was left out. The last column is how often the corrected 80%
+interval held the first.
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import exp, log
 from pathlib import Path
 from statistics import fmean
@@ -18,13 +20,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from grade_forecasts import table
 
-from scrimp.calibrate.memory_grade import measured_rows, memory_outcome
-from scrimp.calibrate.memory_rows import memory_rows
+from scrimp.calibrate.crossval import cross_validate
+from scrimp.calibrate.memory_fit import fit_memory, outcome_of
+from scrimp.calibrate.memory_grade import measured_rows
+from scrimp.calibrate.memory_rows import MemoryRow, memory_rows
 from scrimp.calibrate.outcome import Outcome
 from scrimp.calibrate.own_runs import OwnRun, Strength, best_correction, holds
-from scrimp.calibrate.time_grade import time_outcome
+from scrimp.calibrate.time_fit import unseen_sources
 from scrimp.calibrate.time_rows import time_rows
 from scrimp.core.correction import Corrected, Correction
+from scrimp.estimate.memory.fitted import fitted_memory
+from scrimp.estimate.time.fitted import fitted_time
 
 # Fewer runs of a user say nothing about leaving one out.
 _FEWEST = 4
@@ -43,20 +49,28 @@ def main() -> None:
 
 
 def memory_runs() -> Iterable[OwnRun]:
-    """Published peaks as if a user had measured them."""
-    for row in measured_rows(list(memory_rows(table("measured_memory.csv")))):
+    """Published peaks as if a user had measured them, forecast by a fit that saw nothing of that user."""
+
+    def fit(kept: Sequence[MemoryRow]) -> Callable[[MemoryRow], Outcome]:
+        fitted = fit_memory(kept)
+        ends = fitted_memory().intervals
+        return lambda row: outcome_of(row, replace(fitted, intervals=ends))
+
+    rows = measured_rows(list(memory_rows(table("measured_memory.csv"))))
+    for row, outcome in zip(rows, cross_validate(rows, group_of=lambda row: row.row["source"], fit=fit), strict=True):
         cells = row.row
         user = f"{cells['source']}, {cells['gpu']}, {cells['metric']}"
-        yield _own(memory_outcome(row), "peak_bytes", user, cells["method"], cells["model"])
+        yield _own(outcome, "peak_bytes", user, cells["method"], cells["model"])
 
 
 def time_runs() -> Iterable[OwnRun]:
-    """Published speeds as times."""
-    for row in time_rows(table("measured_time.csv")):
-        rate = time_outcome(row)
+    """Published speeds as times, likewise."""
+    rows = list(time_rows(table("measured_time.csv")))
+    ends = fitted_time().interval(card=True, software=False, mixture=False, cards=1)
+    for row, rate in zip(rows, unseen_sources(rows, start=fitted_time()), strict=True):
         seconds = Outcome(
-            group=rate.group, label=rate.label, forecast=1 / rate.forecast, low=1 / rate.high, high=1 / rate.low,
-            measured=1 / rate.measured,
+            group=rate.group, label=rate.label, forecast=1 / rate.forecast, low=ends.low / rate.forecast,
+            high=ends.high / rate.forecast, measured=1 / rate.measured,
         )  # fmt: skip
         cells = row.row
         yield _own(seconds, "train_s", f"{cells['source']}, {cells['gpu']}", cells["method"], cells["model"])
