@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -71,9 +72,14 @@ def test_layout_and_loss_code_do_not_matter(make_job, train_job, changes):
         {"method": NO_DROPOUT, "weight_dtype": "bf16", "compute_dtype": "bf16"},
         {"method": FULL},
         {"method": FULL, "compute_dtype": "bf16"},
+        pytest.param(
+            {"method": MethodChoice(name="qlora", options={"rank": 4, "dropout": 0.1}), "weight_dtype": "nf4",
+             "compute_dtype": "bf16"},
+            marks=pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs the quant extra"),
+        ),
     ],
-    ids=["lora", "dropout", "lora-bf16", "full", "full-autocast"],
-)
+    ids=["lora", "dropout", "lora-bf16", "full", "full-autocast", "qlora"],
+)  # fmt: skip
 def test_checkpointing_changes_nothing(make_job, train_job, changes, checkpointing):
     usual, losses, _ = _trained(make_job, train_job, folder="usual", epochs=0.5, **changes)
     other, other_losses, _ = _trained(
