@@ -1,8 +1,8 @@
 """Forecasts for the CPU of this machine against what its runs measured: the plan's, and after the probe.
 
-    python benchmarks/cpu_forecast.py [--only quickstart|full|longer|checkpointing] [--steps 32]
+    python benchmarks/cpu_forecast.py [--only quickstart|longer|checkpointing|fp32|full] [--steps 32]
 
-Runs examples/quickstart.yaml as it stands and three variants of it, each as `scrimp run` runs it, and prints memory
+Runs examples/quickstart.yaml as it stands and variants of it, each as `scrimp run` runs it, and prints memory
 (the process's resident set), seconds of a step and of the whole job beside both forecasts. `cores busy` are CPU seconds
 of the steps over their wall-clock seconds: few of them mean that other work was on the machine.
 
@@ -28,9 +28,10 @@ BOUND = 0.10
 SPEC = Path(__file__).parents[1] / "examples" / "quickstart.yaml"
 VARIANTS: dict[str, tuple[str, ...]] = {
     "quickstart": (),
-    "full": ("method.name=full", "training.learning_rate=1e-5"),
     "longer": ("training.batch_rows=16",),
     "checkpointing": ("training.checkpointing=full",),
+    "fp32": ("training.precision=fp32",),
+    "full": ("method=full", "method.options={}", "training.learning_rate=1e-5"),
 }
 QUANTITIES = ("peak_bytes", "step_s", "total_s")
 
@@ -49,7 +50,9 @@ def main() -> int:
     """Run, print, and judge the bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=tuple(VARIANTS), action="append")
-    parser.add_argument("--steps", type=int, default=32, help="of the variants; the quickstart keeps its own")
+    parser.add_argument(
+        "--steps", type=int, help="of all jobs; else 32 of the variants, and the quickstart keeps its own"
+    )
     options = parser.parse_args()
     worst = 0.0
     print(f"{'job':14}{'':12}{'measured':>10}{'plan':>10}{'error':>8}{'probed':>10}{'error':>8}")
@@ -62,14 +65,15 @@ def main() -> int:
     return int(worst > BOUND)
 
 
-def measure(name: str, *, steps: int) -> Measured:
+def measure(name: str, *, steps: int | None) -> Measured:
     """Run one variant in a folder of its own."""
     with tempfile.TemporaryDirectory() as aside:
         world = replace(
             real_world(note=lambda text: None), env={**os.environ, "SCRIMP_LEDGER": f"sqlite:///{aside}/l.db"}
         )
         overrides = [f"output_dir={aside}/runs", *VARIANTS[name]]
-        overrides += [f"training.max_steps={steps}"] if name != "quickstart" else []
+        if steps or name != "quickstart":
+            overrides.append(f"training.max_steps={steps or 32}")
         watch = Watch(on_plan=lambda *_: None, on_event=lambda _: None)
         summary = run(SPEC, overrides=overrides, world=world, watch=watch)
         return Measured(name=name, **_lines(summary), cores=_cores(Path(summary.record.folder)))

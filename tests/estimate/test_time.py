@@ -1,5 +1,7 @@
 """Time of a whole job: its parts, their sum, and laws."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,3 +106,16 @@ def test_every_interval_holds_its_value(make, gpus, sharding, layout):
     for estimate in (forecast.total_s, forecast.train_s, forecast.step_s, forecast.tokens_per_s):
         assert 0 < estimate.low < estimate.value < estimate.high
         assert estimate.basis
+
+
+@pytest.mark.parametrize(
+    ("steps", "choice", "part"),
+    [(30, "auto", "probe"), (29, "auto", "rehearsal"), (5, "on", "probe"), (900, "off", "rehearsal")],
+)
+def test_a_run_looks_ahead_by_a_probe_where_that_is_cheap(make, steps, choice, part):
+    load = make.load()
+    load = replace(load, steps=replace(load.steps, steps=steps))
+    found = forecast_time(make.LLAMA_8B, make.recipe(), make.A100, gpus=1, load=load, site=here(), probe=choice)
+    names = [item.name for item in found.parts]
+    assert part in names
+    assert not {"probe", "rehearsal"} - {part} & set(names)

@@ -85,3 +85,20 @@ def test_samples_pair_up_by_prompt():
     events = [sampled("a", "1", "before"), sampled("b", "2", "before"), sampled("a", "3", "after")]
     pairs = [(sample.prompt, sample.before, sample.after) for sample in history_of(events).samples]
     assert pairs == [("a", "1", "3"), ("b", "2", None)]
+
+
+def test_a_probe_is_that_of_the_recipe_which_trains(nouns):
+    """What was probed before memory ran out was another recipe."""
+
+    def event(kind, **values):
+        return RunEvent(at_s=1_000.0, attempt=1, kind=kind, step=0, values=values)
+
+    started, *rest = nouns.make_events(steps=2)
+    before, after = event("probed", step_s=1.0), event("probed", step_s=2.0)
+    changed = event("replanned", change="micro-batch 512 instead of 1,002 tokens")
+    assert history_of([started, before, *rest]).probed == {"step_s": 1.0}
+    assert history_of([started, before, changed]).probed == {}
+    whole = history_of([started, before, changed, after, *rest])
+    assert whole.probed == {"step_s": 2.0}
+    assert whole.replanned == (changed,)
+    assert whole.state(process_ended=True) == "finished"
