@@ -118,7 +118,7 @@ def test_a_forecast_without_its_source_or_class_says_which_is_missing(few):
 
 def test_less_measured_is_never_promised_more_narrowly():
     found = json.loads(FILE.read_text(encoding="utf-8"))["intervals"]
-    for part in ("", ", one card", ", several cards"):
+    for part in ("", ", short steps", ", one card", ", one node", ", several nodes"):
         both, software, card = (found[known + part] for known in (BOTH_SEEN, SOFTWARE_UNSEEN, CARD_UNSEEN))
         assert card["low"] <= software["low"] <= both["low"] < 1
         assert 1 < both["high"] <= software["high"] <= card["high"]

@@ -154,6 +154,17 @@ def test_an_interval_of_a_mixture_is_wider_and_says_so(make):
     assert "no mixture" in sparse.basis
 
 
+def test_intervals_are_wider_where_launches_decide_and_over_several_nodes(make):
+    def width(load=None, gpus=1, **changes):
+        found = interval_of(pace_of(make.LLAMA_8B, make.recipe(**changes), make.A100, gpus=gpus), load)
+        return found.high / found.low
+
+    assert width(micro_batch_tokens=512) > width(micro_batch_tokens=4096)
+    # Eight rows of 100 tokens cannot fill a micro-batch of 4,096.
+    assert width(make.load(row_tokens=100)) == width(micro_batch_tokens=512)
+    assert width(gpus=16, sharding="fsdp") > width(gpus=8, sharding="fsdp")
+
+
 def test_our_own_software_was_not_among_the_rows_and_the_basis_says_so(make):
     assert "other software" in interval_of(pace_of(make.LLAMA_8B, make.recipe(), make.A100, gpus=1)).basis
 

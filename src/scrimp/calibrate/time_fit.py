@@ -107,7 +107,7 @@ def outcome_of(row: TimeRow, fitted: FittedTime, *, card: bool = True, software:
     measured_card = card and seen.chip.measured
     low, high = 1.0, 1.0
     if fitted.intervals:
-        interval = fitted.interval(card=measured_card, software=known, mixture=row.mixture, cards=row.step.gpus)
+        interval = fitted.interval(card=measured_card, software=known, mixture=row.mixture, spread=row.spread)
         low, high = 1 / interval.high, 1 / interval.low
     return Outcome(
         group=row.group,
@@ -116,7 +116,7 @@ def outcome_of(row: TimeRow, fitted: FittedTime, *, card: bool = True, software:
         low=rate * low,
         high=rate * high,
         measured=row.tokens_per_s_per_gpu,
-        region=region_of(card=measured_card, software=known, cards=row.step.gpus),
+        region=region_of(card=measured_card, software=known, spread=row.spread),
     )
 
 

@@ -14,8 +14,8 @@ from scrimp.core.market import Device
 from scrimp.core.units import TFLOPS
 from scrimp.estimate.stack import SpeedStack
 from scrimp.estimate.time.arithmetic import Arithmetic, Passes, training_passes
-from scrimp.estimate.time.fitted import FittedTime
-from scrimp.estimate.time.roofline import Chip, MicroStep, chip_at
+from scrimp.estimate.time.fitted import FittedTime, Spread, spread_of
+from scrimp.estimate.time.roofline import Chip, MicroStep, chip_at, nodes_of
 
 # What is read where a row does not say: the usual length and batch of the rows that do.
 USUAL_LENGTH_TOKENS, USUAL_ROWS = 2048.0, 1.0
@@ -54,6 +54,11 @@ class TimeRow:
     tokens_per_s_per_gpu: float
     mixture: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def spread(self) -> Spread:
+        """How it is spread over cards and nodes."""
+        return spread_of(tokens=self.step.tokens, cards=self.step.gpus, nodes=self.step.nodes)
 
     @property
     def group(self) -> str:
@@ -183,7 +188,7 @@ def _micro_step(cells: Row, notes: list[str]) -> MicroStep:
         four_bit=_four_bit(cells),
         sharded_gpus=gpus if any(word in cells["parallel"] for word in _SHARDED) else 1,
         gpus=gpus,
-        nodes=max(int(named_nodes[1]) if named_nodes else 1, -(-gpus // 8)),
+        nodes=max(int(named_nodes[1]) if named_nodes else 1, nodes_of(gpus)),
         offloads_params="params" in cells["offload"],
         writes_scores=_NO_FLASH in cells["notes"].lower(),
     )

@@ -35,7 +35,7 @@ def forecast_time_row(row: Mapping[str, str], *, fitted: FittedTime | None = Non
         card=asked.chip.measured,
         software=asked.software in fitted.constants.software,
         mixture=asked.mixture,
-        cards=asked.step.gpus,
+        spread=asked.spread,
     )
     return RowForecast(
         key=row_key(row),

@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 FILE = Path(__file__).with_name("fitted.json")
+# Below so many tokens a micro-step launches, not products, decide: errors are larger there.
+SHORT_TOKENS = 2048
+Spread = Literal["short steps", "one card", "one node", "several nodes"]
 # A mixture of experts on any card is further from what was measured than any dense model: a judgement, no run of one
 # is among the rows. The interval's ends are taken to this power.
 _MIXTURE_POWER = 1.5
@@ -96,9 +100,9 @@ class FittedTime:
     rows: int
     groups: int
 
-    def interval(self, *, card: bool, software: bool, mixture: bool, cards: int) -> Interval:
+    def interval(self, *, card: bool, software: bool, mixture: bool, spread: Spread) -> Interval:
         """The interval of a run, by what was measured of its kind: its card, its software, dense models."""
-        region = region_of(card=card, software=software, cards=cards)
+        region = region_of(card=card, software=software, spread=spread)
         while region and region not in self.intervals:
             region = region.rpartition(", ")[0]
         low, high = self.intervals[region]
@@ -118,10 +122,19 @@ _WORDS = {
 }
 
 
-def region_of(*, card: bool, software: bool, cards: int = 0) -> str:
-    """Which runs err alike: `software not measured, several cards`; without `cards` the first part alone."""
+def region_of(*, card: bool, software: bool, spread: Spread | None = None) -> str:
+    """Which runs err alike: `software not measured, one node`; without a spread the first part alone."""
     known = (BOTH_SEEN if software else SOFTWARE_UNSEEN) if card else CARD_UNSEEN
-    return known + (f", {'one card' if cards == 1 else 'several cards'}" if cards else "")
+    return f"{known}, {spread}" if spread else known
+
+
+def spread_of(*, tokens: float, cards: int, nodes: int) -> Spread:
+    """How a run is spread; on micro-steps that are short for a card everything else matters less."""
+    if tokens < SHORT_TOKENS:
+        return "short steps"
+    if nodes > 1:
+        return "several nodes"
+    return "one card" if cards == 1 else "one node"
 
 
 @lru_cache(maxsize=1)

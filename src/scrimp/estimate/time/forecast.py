@@ -86,7 +86,7 @@ def forecast_time(
         UnknownNameError, SpecError: the recipe's method is not known or its options are impossible.
     """
     pace = pace_of(shape, recipe, device, gpus=gpus)
-    interval = interval_of(pace)
+    interval = interval_of(pace, load)
     each_s = step_s(pace, load)
     steps = load.steps.steps
     train_s = steps * each_s

@@ -170,7 +170,7 @@ def micro_step_s(
     traffic = _traffic_s(work, step, chip, constants)
     if traffic:
         body = (body**4 + traffic**4) ** 0.25
-    nodes = step.nodes or -(-step.gpus // _BLOCK)
+    nodes = step.nodes or nodes_of(step.gpus)
     if nodes > 1:
         body *= (1 + constants.node_loss) ** log2(nodes)
     return body * constants.software.get(software, 1.0)
@@ -183,6 +183,11 @@ def optimizer_step_s(
     constants = constants or fitted_time().constants
     each = _ADAMW_BYTES if adamw else _SGD_BYTES
     return constants.optimizer_ratio * each * trained_params / chip.bandwidth_bytes_per_s
+
+
+def nodes_of(gpus: int) -> int:
+    """Eight cards a node."""
+    return -(-gpus // _BLOCK)
 
 
 def four_bit_kind(weights: WeightDtype) -> str:

@@ -1,6 +1,7 @@
 """How long one pass over a micro-batch takes on a given machine: the one door to the GPU and the CPU model."""
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
@@ -11,8 +12,16 @@ from scrimp.estimate.stack import TRAINER, Stack
 from scrimp.estimate.time.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
 from scrimp.estimate.time.cpu_speed import CONSTANTS as CPU
 from scrimp.estimate.time.cpu_speed import CpuChip, cpu_chip_of, cpu_micro_step_s
-from scrimp.estimate.time.fitted import Interval, fitted_time
-from scrimp.estimate.time.roofline import Chip, MicroStep, chip_of, four_bit_kind, micro_step_s, optimizer_step_s
+from scrimp.estimate.time.fitted import Interval, fitted_time, spread_of
+from scrimp.estimate.time.roofline import (
+    Chip,
+    MicroStep,
+    chip_of,
+    four_bit_kind,
+    micro_step_s,
+    nodes_of,
+    optimizer_step_s,
+)
 from scrimp.estimate.time.token_load import TokenLoad, padding_ratio
 from scrimp.estimate.tuning import Tuning, tuning_of
 
@@ -74,8 +83,11 @@ def pace_of(shape: ModelShape, recipe: Recipe, device: Device, *, gpus: int, sta
 CPU_MACHINE = Interval(low=CPU.low, high=CPU.high, basis="CPU model, measured on one machine")
 
 
-def interval_of(pace: Pace) -> Interval:
-    """How far the step time may be off: the 80% interval on runs of this kind that the fit did not see."""
+def interval_of(pace: Pace, load: TokenLoad | None = None) -> Interval:
+    """How far the step time may be off: the 80% interval on runs of this kind that the fit did not see.
+
+    `load` says whether there are tokens enough to fill the micro-batches.
+    """
     if isinstance(pace.chip, CpuChip):
         return CPU_MACHINE
     fitted = fitted_time()
@@ -83,7 +95,11 @@ def interval_of(pace: Pace) -> Interval:
         card=pace.chip.measured,
         software=pace.stack.software in fitted.constants.software,
         mixture=pace.shape.experts > 0,
-        cards=pace.gpus,
+        spread=spread_of(
+            tokens=min(pace.recipe.micro_batch_tokens, load.step_tokens / pace.gpus if load else inf),
+            cards=pace.gpus,
+            nodes=nodes_of(pace.gpus),
+        ),
     )
 
 
