@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from scrimp import __version__
 from scrimp.core.recipe import ResolvedJob
 from scrimp.models.bundled import HUB_ID
 from scrimp.models.hub import is_hub_id
@@ -71,7 +72,7 @@ def _made_from(job: ResolvedJob, facts: CardFacts) -> tuple[str, ...]:
         "training": _training(job),
         "precision": f"weights {recipe.weight_dtype}, arithmetic {recipe.compute_dtype}",
         "held-out loss": _losses(facts),
-        "made with": f"scrimp, {packages}",
+        "made with": f"scrimp {__version__}, {packages}",
     }
     return ("| | |", "|---|---|", *(f"| {name} | {_cell(text)} |" for name, text in rows.items()))
 
