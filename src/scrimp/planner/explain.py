@@ -197,14 +197,8 @@ def data_words(plans: PlanSet) -> str:
 def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
     """(heading, words) of memory, time, cost, energy and carbon: the figure, its largest parts first, its basis."""
     memory, time, money, energy = candidate.memory, candidate.time, candidate.money, candidate.energy
-    phase = memory.peak_phase
-    memory_parts = [(term.name, term.size_bytes) for term in phase.terms]
     lines = [
-        (
-            "memory",
-            f"{_of(memory.need_bytes.value, candidate.device.memory_bytes)}: {_parts(memory_parts, format_bytes)}; "
-            f"peak in {phase_words(phase)}; {memory.need_bytes.basis}",
-        ),
+        ("memory", _memory_words(candidate)),
         *([("to save", "; ".join(map(relief_words, candidate.relief)))] if candidate.relief else []),
         (
             "time",
@@ -223,6 +217,27 @@ def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
     lines.append(("energy", f"{format_energy(kwh.value)} ({spread}){_pue_words(candidate)}; {kwh.basis}"))
     lines.append(("carbon", "; ".join(_carbon_words(energy)) or "CO2e unknown: no figure for this grid"))
     return tuple(lines)
+
+
+def _memory_words(candidate: Candidate) -> str:
+    """Need of the card, the phase that peaks with its biggest terms, and all three figures with their ranges."""
+    memory, phase = candidate.memory, candidate.memory.peak_phase
+    terms = [(term.name, term.size_bytes) for term in phase.terms]
+    names = ("needs", "allocates at most", "nvidia-smi will show")
+    figures = dict(zip(names, (memory.need_bytes, memory.peak_bytes, memory.device_bytes), strict=True))
+    if candidate.device.kind == "cpu":
+        figures = {"resident": memory.need_bytes}
+    ranges = ", ".join(
+        f"{name} {format_bytes(figure.value)} ({_bytes_range(figure)})" for name, figure in figures.items()
+    )
+    return (
+        f"{_of(memory.need_bytes.value, candidate.device.memory_bytes)}: peak in {phase_words(phase)}: "
+        f"{_parts(terms, format_bytes)}; {ranges}; {memory.need_bytes.basis}"
+    )
+
+
+def _bytes_range(figure: Estimate[float]) -> str:
+    return f"{format_bytes(figure.low)} to {format_bytes(figure.high)}"
 
 
 def recipe_words(candidate: Candidate) -> str:
