@@ -82,6 +82,7 @@ def test_an_override_mends_what_is_wrong_in_the_file():
     ("override", "said"),
     [
         ("training.epoch=2", ["training has no key", "did you mean epochs?", "training.epochs=1.0"]),
+        ("training.gradient_checkpointing=on", ["training has no key", "did you mean checkpointing"]),
         ("epochs=2", ["the spec has no key", "did you mean training.epochs?", "training.epochs=1.0"]),
         ("trainin.epochs=2", ["did you mean training?", "training.epochs=1.0"]),
         ("training.epochs=two", ['training.epochs is "two"', "a number", "training.epochs=1.0"]),
