@@ -119,7 +119,7 @@ def test_with_nothing_smaller_left_it_says_what_would_help(start):
     """Checkpointing is on and a micro-batch is one row: the ladder has ended."""
     opened, error, seen = start("kill:0", change={"micro_batch_tokens": 256, "checkpointing": "full"})
     assert isinstance(error, NoPlanError)
-    assert "method.name=qlora" in error.next_step
+    assert f"scrimp run {opened.folder / 'spec.yaml'} method.name=qlora" in error.next_step
     assert "data.max_length_tokens=128" in error.next_step
     assert [event.kind for event in seen].count("started") == 1
     record = json.loads((opened.folder / "resolved.json").read_text())
@@ -133,10 +133,10 @@ def test_a_failure_of_another_kind_is_not_tried_again(start):
     from scrimp.workflows.replan import next_try
 
     ended = Outcome(exit_code=10, signals=0, killed=False)
-    assert next_try(opened, ended, on_event=lambda event: None) is None
+    assert next_try(opened, ended, target="spec.yaml", on_event=lambda event: None) is None
     with (opened.folder / "events.jsonl").open("w") as file:
         from scrimp.spec.events import event_line
 
         for kind, values in (("started", {}), ("loaded", {}), ("failed", {"error": "NaN", "exit_code": 10})):
             file.write(event_line(RunEvent(at_s=1.0, attempt=1, kind=kind, step=0, values=values)))
-    assert next_try(opened, ended, on_event=lambda event: None) is None
+    assert next_try(opened, ended, target="spec.yaml", on_event=lambda event: None) is None

@@ -12,7 +12,7 @@ from scrimp.workflows.replan import changes_of, next_try
 from scrimp.workflows.world import World
 
 
-def attempt(run: OpenRun, *, engine: Engine, world: World, watch: Watch) -> tuple[OpenRun, Outcome]:
+def attempt(run: OpenRun, *, engine: Engine, world: World, watch: Watch, target: str) -> tuple[OpenRun, Outcome]:
     """Work on the run until its job ends in any way but for lack of memory. Returns the run as it is planned by then.
 
     Raises:
@@ -22,7 +22,7 @@ def attempt(run: OpenRun, *, engine: Engine, world: World, watch: Watch) -> tupl
     while True:
         handle = engine.start(run.job, folder=run.folder, env=world.env)
         outcome = attend(engine, handle, on_event=_onlooker(run, watch))
-        smaller = next_try(run, outcome, on_event=watch.on_event)
+        smaller = next_try(run, outcome, target=target, on_event=watch.on_event)
         if smaller is None:
             return run, outcome
         run = smaller

@@ -25,7 +25,7 @@ from scrimp.workflows.attempt import attempt
 from scrimp.workflows.corrected import grade_probe
 from scrimp.workflows.formulas import ENERGY_METERED, features_of, formula_plan, software_versions
 from scrimp.workflows.job_file import read_job
-from scrimp.workflows.open_run import ADAPTER_FOLDER, PLAN_FILE, OpenRun, Watch
+from scrimp.workflows.open_run import ADAPTER_FOLDER, PLAN_FILE, SPEC_FILE, OpenRun, Watch
 from scrimp.workflows.plan import read_plan
 from scrimp.workflows.report import write_run_report
 from scrimp.workflows.world import World
@@ -63,7 +63,8 @@ def execute(run: OpenRun, *, engine: Engine, ledger: Ledger, world: World, watch
     ledger.save_run(_record(run, before, state="running"))
     watch.on_plan(run.plan, run.folder)
     try:
-        run, outcome = attempt(run, engine=engine, world=world, watch=watch)
+        target = str(run.folder / SPEC_FILE)
+        run, outcome = attempt(run, engine=engine, world=world, watch=watch, target=target)
     except NoPlanError:
         # By then the folder holds the last recipe that was tried.
         tried = replace(run, plan=read_plan(run.folder / PLAN_FILE), job=read_job(run.folder / RESOLVED_FILE))

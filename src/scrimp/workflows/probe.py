@@ -41,7 +41,7 @@ def probe(target: Path, *, overrides: Sequence[str] = (), world: World, watch: W
         write_job(run.job, run.folder / RESOLVED_FILE)
         watch.on_plan(chosen, run.folder)
         engine = LocalEngine(rate=local_rate(chosen))
-        run, outcome = attempt(run, engine=engine, world=world, watch=watch)
+        run, outcome = attempt(run, engine=engine, world=world, watch=watch, target=str(target))
         events = read_events(run.folder / EVENTS_FILE)
         planned = replace(run.plan, spec=chosen.spec)
         found = probed(planned, history_of(events).probed, replanned=changes_of(events))

@@ -21,10 +21,11 @@ _BASIS = "planned again after memory ran out"
 _KILLED = "the process was killed (signal 9): often the kernel, for lack of memory"
 
 
-def next_try(run: OpenRun, outcome: Outcome, *, on_event: Callable[[RunEvent], None]) -> OpenRun | None:
+def next_try(run: OpenRun, outcome: Outcome, *, target: str, on_event: Callable[[RunEvent], None]) -> OpenRun | None:
     """The run with a smaller recipe, written into its folder; None when its last attempt did not run out of memory.
 
-    The events get a line that says what was changed. The first plan stays beside the new one, as plan.1.yaml.
+    `target` is the spec as errors shall name it. The events get a line that says what was changed; the first plan stays
+    beside the new one, as plan.1.yaml.
 
     Raises:
         NoPlanError: memory ran out and there is nothing smaller; says what would help.
@@ -36,7 +37,7 @@ def next_try(run: OpenRun, outcome: Outcome, *, on_event: Callable[[RunEvent], N
     loaded = any(event.kind == "loaded" for event in _last_attempt(events))
     recipe = smaller_recipe(run.job.recipe, run.job.steps) if loaded else None
     if recipe is None:
-        raise out_of_memory_error(run.job.recipe, loaded=loaded, target=str(run.folder / PLAN_FILE))
+        raise out_of_memory_error(run.job.recipe, loaded=loaded, target=target)
     change = change_words(run.job.recipe, recipe)
     replanned = _with_recipe(run, recipe)
     _keep_first_plan(run)
