@@ -61,7 +61,9 @@ def test_evaluations_and_checkpoints_follow_the_recipe(make):
     # 100 steps: before, after, and after steps 25, 50 and 75.
     assert part("evaluations", eval_every_steps=25) == pytest.approx(once * 5 / 2)
     assert part("checkpoints", checkpoint_every_steps=10) == pytest.approx(part("checkpoints") * 5)
-    assert part("checkpoints", checkpoint_every_steps=None) == 0.0
+    # Always after the last step: with none in between, and with 34, 68 and 100 of 100.
+    assert part("checkpoints", checkpoint_every_steps=None) == pytest.approx(part("checkpoints") / 2)
+    assert part("checkpoints", checkpoint_every_steps=34) == pytest.approx(part("checkpoints") * 3 / 2)
 
 
 def test_samples_take_time_of_their_own(make):

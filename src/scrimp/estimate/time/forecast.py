@@ -115,6 +115,11 @@ def evaluation_count(recipe: Recipe, steps: int) -> int:
     return 2 + (max(0, steps - 1) // recipe.eval_every_steps if recipe.eval_every_steps else 0)
 
 
+def checkpoint_count(recipe: Recipe, steps: int) -> int:
+    """As often as the recipe asks for it, and always after the last step (train/boundary.py)."""
+    return -(-steps // recipe.checkpoint_every_steps) if recipe.checkpoint_every_steps else min(1, steps)
+
+
 def checkpoint_bytes(trainable_params: int, optimizer: Optimizer) -> float:
     """Trained weights in fp32, and what the optimizer keeps of each."""
     return trainable_params * (4.0 + _STATE_BYTES[optimizer])
@@ -148,7 +153,7 @@ def _during(
     """Steps, and what happens between and after them."""
     recipe, steps = pace.recipe, load.steps.steps
     evaluations = evaluation_count(recipe, steps)
-    saves = steps // recipe.checkpoint_every_steps if recipe.checkpoint_every_steps else 0
+    saves = checkpoint_count(recipe, steps)
     saved = checkpoint_bytes(pace.tuning.trainable_params, recipe.optimizer)
     save_s = around.save_s + saved / site.save_bytes_per_s
     result_s = around.save_s + pace.tuning.trainable_params * 4.0 / site.save_bytes_per_s
