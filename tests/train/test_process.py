@@ -46,3 +46,12 @@ def test_cuda_segments_grow_unless_the_user_has_settings_of_their_own(job):
     settle_process(job(), theirs)
     assert "PYTORCH_ALLOC_CONF" not in theirs
     assert theirs["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:128"
+
+
+def test_few_kernels_are_kept_unless_told_otherwise(job):
+    environ: dict[str, str] = {}
+    settle_process(job(), environ)
+    assert 0 < int(environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) < 1024
+    asked = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "512"}
+    settle_process(job(), asked)
+    assert asked["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "512"
