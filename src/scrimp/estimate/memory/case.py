@@ -52,16 +52,25 @@ class MemoryCase:
     def logits_bytes(self) -> float:
         """What the loss holds beyond the hidden states, at its peak: logits, their copies and their gradient.
 
-        Made in pieces, a logit is there in fp32 and in 16 bit; a trained head adds its own gradient in fp32. Made at
-        once, it is whatever the software keeps of it.
+        Made in pieces, a logit is there in fp32 and in 16 bit. A trained head gathers its gradient in fp32, and adds
+        that of a piece to it: in 16 bit beside the piece's logits, then in fp32 as well. Made at once, it is whatever
+        the software keeps of it.
         """
         logits = self.scored_tokens * self.shape.vocab
         if self.recipe.loss == "fused":
             return 0.0
         if self.recipe.loss == "full" or self.stack.piece_logits is None:
             return logits * self.stack.full_loss_bytes
-        head = 0 if self.tuning.frozen_base else 4 * self.shape.embedding_params
-        return min(logits, self.stack.piece_logits) * PIECE_BYTES + head
+        piece = min(logits, self.stack.piece_logits)
+        if self.tuning.frozen_base:
+            return piece * PIECE_BYTES
+        head = self.shape.embedding_params
+        return 4 * head + max(piece * PIECE_BYTES + 2 * head, piece * 4 + 6 * head)
+
+    @property
+    def makes_pieces(self) -> bool:
+        """Whether logits are made in pieces, and only where there is a label."""
+        return self.recipe.loss == "selected" and self.stack.piece_logits is not None
 
     @property
     def shards(self) -> int:

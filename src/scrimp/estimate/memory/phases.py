@@ -21,8 +21,6 @@ from scrimp.estimate.memory.case import MemoryCase
 SHARDED_LAYERS_IN_FLIGHT = 2
 # A 4-bit head is there in 16 bit for its product and, measured on litgpt's rows, once more for its backward.
 UNPACKED_HEAD_BYTES = 4
-# The last norm in fp32 and its 16-bit output, per token and hidden value.
-_FINAL_NORM_BYTES = 6
 # An evaluation makes logits, their fp32 copy and the log-softmax, and no gradient: 10 of 12 bytes.
 _EVALUATION_SHARE = 10 / 12
 
@@ -80,12 +78,19 @@ def _at_the_loss(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
     copies = 2 * (case.shape.linear_params + case.shape.embedding_params) if case.autocasts_weights else 0
     return _terms(
         _kept(case, layer),
-        ("logits and loss", case.logits_bytes + case.tokens * _FINAL_NORM_BYTES * case.shape.hidden),
+        ("logits and loss", case.logits_bytes + _head_input_bytes(case)),
         ("gradients", case.live_gradient_bytes / case.state_shards if case.stack.accumulates else 0),
         ("16-bit weight copies", copies),
         ("unpacked head", UNPACKED_HEAD_BYTES * case.shape.embedding_params if case.packs_head else 0),
         ("gathered shards", _gathered_bytes(case)),
     )
+
+
+def _head_input_bytes(case: MemoryCase) -> float:
+    """The last norm in fp32 and what it puts out; a loss in pieces takes out what carries a label, and its gradient."""
+    last_norm = case.tokens * (4 + case.residual_bytes)
+    taken_out = 2 * case.scored_tokens * case.residual_bytes if case.makes_pieces else 0.0
+    return case.shape.hidden * (last_norm + taken_out)
 
 
 def _in_a_layers_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
@@ -119,9 +124,8 @@ def _optimizer_step(case: MemoryCase) -> tuple[MemoryTerm, ...]:
 
 def _evaluation(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
     """The worse of two moments: inside a layer, or at the loss. Autocast's copies of fp32 weights stay to the end."""
-    in_pieces = case.recipe.loss == "selected" and case.stack.piece_logits is not None
     copies = 2 * (case.shape.linear_params + case.shape.embedding_params) if case.autocasts_weights else 0
-    at_the_loss = case.logits_bytes * (1.0 if in_pieces else _EVALUATION_SHARE)
+    at_the_loss = case.logits_bytes * (1.0 if case.makes_pieces else _EVALUATION_SHARE)
     in_a_layer = case.tokens * (layer.backward_bytes + 2 * layer.input_bytes)
     moment = ("logits and loss", at_the_loss) if at_the_loss > in_a_layer else ("one layer", in_a_layer)
     return _terms(moment, ("16-bit weight copies", copies), ("gathered shards", _gathered_bytes(case)))
