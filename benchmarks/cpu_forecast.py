@@ -53,11 +53,12 @@ def main() -> int:
     parser.add_argument(
         "--steps", type=int, help="of all jobs; else 32 of the variants, and the quickstart keeps its own"
     )
+    parser.add_argument("--rows", type=int, help="at most so many rows of the data: less goes to evaluations")
     options = parser.parse_args()
     worst = 0.0
     print(f"{'job':14}{'':12}{'measured':>10}{'plan':>10}{'error':>8}{'probed':>10}{'error':>8}")
     for name in options.only or VARIANTS:
-        found = measure(name, steps=options.steps)
+        found = measure(name, steps=options.steps, rows=options.rows)
         for quantity in QUANTITIES:
             print(line(found, quantity), flush=True)
         worst = max([worst, *(abs(_error(item)) for item in found.probe.values() if item.quantity in QUANTITIES)])
@@ -65,7 +66,7 @@ def main() -> int:
     return int(worst > BOUND)
 
 
-def measure(name: str, *, steps: int | None) -> Measured:
+def measure(name: str, *, steps: int | None, rows: int | None) -> Measured:
     """Run one variant in a folder of its own."""
     with tempfile.TemporaryDirectory() as aside:
         world = replace(
@@ -73,7 +74,8 @@ def measure(name: str, *, steps: int | None) -> Measured:
         )
         overrides = [f"output_dir={aside}/runs", *VARIANTS[name]]
         if steps or name != "quickstart":
-            overrides.append(f"training.max_steps={steps or 32}")
+            overrides += [f"training.max_steps={steps or 32}", "training.probe=on"]
+        overrides += [f"data.max_rows={rows}"] if rows else []
         watch = Watch(on_plan=lambda *_: None, on_event=lambda _: None)
         summary = run(SPEC, overrides=overrides, world=world, watch=watch)
         return Measured(name=name, **_lines(summary), cores=_cores(Path(summary.record.folder)))
