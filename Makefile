@@ -66,7 +66,7 @@ calibrate: setup ## fit and grade the forecasts on published runs; record grades
 
 bench: setup ## print every figure of speed that the docs claim (long)
 	@$(PIP) install -e ".[bench]"
-	@for script in plan_speed startup train_speed kill_resume grade_forecasts; do echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
+	@for script in plan_speed startup train_speed kill_resume trace_memory grade_forecasts; do echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 startup: setup ## measure scrimp --help: CPU time and modules
 	@$(BIN)/python benchmarks/startup.py
