@@ -71,20 +71,18 @@ class TimeRow:
         return self.chip.peak_flops
 
 
-def time_rows(rows: Iterable[Row], *, bandwidths: Mapping[str, float] | None = None) -> Iterator[TimeRow]:
+def time_rows(rows: Iterable[Row]) -> Iterator[TimeRow]:
     """Rows of a table of measured speed that are marked for scoring.
-
-    `bandwidths` in bytes a second by GPU name stand in for those of the catalogue.
 
     Raises:
         SpecError: a row does not say enough, or says something impossible.
     """
     for row in rows:
         if row["scored"] == "yes":
-            yield time_row(row, bandwidths=bandwidths)
+            yield time_row(row)
 
 
-def time_row(row: Row, *, bandwidths: Mapping[str, float] | None = None, fitted: FittedTime | None = None) -> TimeRow:
+def time_row(row: Row, *, fitted: FittedTime | None = None) -> TimeRow:
     """One row; cells may be blank or absent where something usual can be read instead.
 
     Raises:
@@ -94,8 +92,6 @@ def time_row(row: Row, *, bandwidths: Mapping[str, float] | None = None, fitted:
     notes: list[str] = []
     work, mixture = work_of(cells, notes)
     device, peak_flops, fp8 = _card(cells, notes)
-    if bandwidths and device.name in bandwidths:
-        device = replace(device, bandwidth_bytes_per_s=bandwidths[device.name])
     step = _micro_step(cells, notes)
     return TimeRow(
         row=row,

@@ -129,7 +129,7 @@ def _before(pace: Pace, site: Site, around: AroundConstants = AROUND) -> list[Pa
     """Until the first step."""
     startup = around.startup_s if site.startup_s is None else site.startup_s
     ratios = around.startup_ratios if site.startup_s is None else around.known_startup_ratios
-    weights = pace.shape.params * LINEAR_BYTES[pace.recipe.weight_dtype]
+    weights = pace.work.stored_params * LINEAR_BYTES[pace.recipe.weight_dtype]
     imports = around.imports_gpu_s if hasattr(pace.chip, "peak_flops") else around.imports_cpu_s
     return [
         ("start-up of the machine", startup, *ratios),

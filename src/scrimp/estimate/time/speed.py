@@ -1,6 +1,7 @@
 """How long one pass over a micro-batch takes on a given machine: the one door to the GPU and the CPU model."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 
 from scrimp.core.market import Device
@@ -12,7 +13,7 @@ from scrimp.estimate.stack import TRAINER, Stack
 from scrimp.estimate.time.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
 from scrimp.estimate.time.cpu_speed import CONSTANTS as CPU
 from scrimp.estimate.time.cpu_speed import CpuChip, cpu_chip_of, cpu_micro_step_s
-from scrimp.estimate.time.fitted import Interval, fitted_time, spread_of
+from scrimp.estimate.time.fitted import Interval, Spread, fitted_time, spread_of
 from scrimp.estimate.time.roofline import (
     Chip,
     MicroStep,
@@ -90,17 +91,17 @@ def interval_of(pace: Pace, load: TokenLoad | None = None) -> Interval:
     """
     if isinstance(pace.chip, CpuChip):
         return CPU_MACHINE
+    tokens = min(pace.recipe.micro_batch_tokens, load.step_tokens / pace.gpus if load else inf)
+    spread = spread_of(tokens=tokens, cards=pace.gpus, nodes=nodes_of(pace.gpus))
+    return _shipped_interval(pace.chip.measured, pace.stack.software, pace.shape.experts > 0, spread)
+
+
+@lru_cache(maxsize=256)
+def _shipped_interval(card: bool, program: str, mixture: bool, spread: Spread) -> Interval:
+    """A plan asks thousands of times for the same few."""
     fitted = fitted_time()
-    return fitted.interval(
-        card=pace.chip.measured,
-        software=pace.stack.software in fitted.constants.software,
-        mixture=pace.shape.experts > 0,
-        spread=spread_of(
-            tokens=min(pace.recipe.micro_batch_tokens, load.step_tokens / pace.gpus if load else inf),
-            cards=pace.gpus,
-            nodes=nodes_of(pace.gpus),
-        ),
-    )
+    known = program in fitted.constants.software
+    return fitted.interval(card=card, software=known, mixture=mixture, spread=spread)
 
 
 def step_s(pace: Pace, load: TokenLoad) -> float:
@@ -155,7 +156,7 @@ def evaluation_s(pace: Pace, load: TokenLoad) -> float:
 def sampling_s(pace: Pace, tokens: int, *, bytes_each: float) -> float:
     """Seconds to generate that many tokens one by one: each reads all weights once."""
     return tokens * (
-        pace.shape.params * bytes_each / pace.chip.bandwidth_bytes_per_s + _DECODE_LAUNCH_S * pace.shape.layers
+        pace.work.stored_params * bytes_each / pace.chip.bandwidth_bytes_per_s + _DECODE_LAUNCH_S * pace.shape.layers
     )
 
 
