@@ -196,7 +196,7 @@ def data_words(plans: PlanSet) -> str:
 
 def dominant_words(candidate: Candidate) -> tuple[tuple[str, str], ...]:
     """(heading, words) of memory, time, cost, energy and carbon: the figure, its largest parts first, its basis."""
-    memory, time, money, energy = candidate.memory, candidate.time, candidate.money, candidate.energy
+    time, money, energy = candidate.time, candidate.money, candidate.energy
     lines = [
         ("memory", _memory_words(candidate)),
         *([("to save", "; ".join(map(relief_words, candidate.relief)))] if candidate.relief else []),
