@@ -129,7 +129,8 @@ def test_the_page_answers_what_was_bought(make_source, sampled, nouns):
     text = " ".join(" ".join(Page(render_report(make_source(events))).text).split())
     assert "the held-out loss fell from 4.000 to 3.500." in text
     for words in ("Define: MONEY", "a means", "a blessing", "memory at its peak", "outside the interval", "1.96 GiB",
-                  "lora on", "attempt 1", "the spec", "475 g/kWh, as the spec states it", "2.13.0", "step"):  # fmt: skip
+                  "lora on", "attempt 1", "the spec", "475 g/kWh, as the spec states it", "2.13.0",
+                  "step"):  # fmt: skip
         assert words in text, words
 
 

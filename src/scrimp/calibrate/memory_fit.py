@@ -6,7 +6,7 @@ relative and absolute values (outliers count once), one vote a group, rows of hi
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from math import exp, log
@@ -106,7 +106,7 @@ def usable(row: MemoryRow) -> bool:
     return row.ran and bool(row.measured_gib) and row.row["confidence"] != "low" and not row.fills_card
 
 
-def with_driver_figures(rows: Iterable[MemoryRow]) -> list[MemoryRow]:
+def with_driver_figures(rows: Sequence[MemoryRow]) -> list[MemoryRow]:
     """The rows, and once more those that give the driver's figure of the same run besides."""
     seen = [replace(row, figure="device", measured_gib=row.smi_gib) for row in rows if row.smi_gib and row.ran]
     return [*rows, *seen]

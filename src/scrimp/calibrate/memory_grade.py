@@ -21,7 +21,7 @@ def unseen_memory(rows: Sequence[MemoryRow]) -> dict[str, list[Outcome]]:
     return _sets(rows, with_unseen_intervals(unseen_outcomes(rows)))
 
 
-def measured_rows(rows: Iterable[MemoryRow]) -> list[MemoryRow]:
+def measured_rows(rows: Sequence[MemoryRow]) -> list[MemoryRow]:
     """The rows that have an answer, with the driver's figures as rows of their own."""
     return [row for row in with_driver_figures(rows) if usable(row)]
 
