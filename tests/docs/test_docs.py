@@ -32,10 +32,11 @@ FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 # Groups of calibration/grades.json as the README calls them.
 GRADED = {
-    "memory": "memory, one GPU",
-    "memory_sharded": "memory, sharded over 2 to 8 GPUs",
-    "time": "time on GPUs",
-    "power": "power of a node",
+    "memory_unseen": "memory, one GPU",
+    "memory_sharded_unseen": "memory, sharded over 2 to 8 GPUs",
+    "time_unseen": "speed on GPUs",
+    "time_sources_unseen": "speed, the whole source not seen",
+    "power_unseen": "power of a node, the system not seen",
 }
 RUN_MARK = "<!-- run this -->\n"
 # Split, so that this file does not hold them.

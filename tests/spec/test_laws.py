@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from enum import Enum
 
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
@@ -99,6 +100,8 @@ def values_of(kind, key=""):
         return st.lists(values_of(element_in(kind), key), max_size=3).map(tuple)
     if choices_in(kind):
         return st.sampled_from(choices_in(kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return st.sampled_from(list(kind))
     if typing.get_origin(kind) is tuple:
         return st.tuples(*(values_of(part) for part in typing.get_args(kind)))
     moments = st.datetimes(timezones=st.just(UTC), min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1))
