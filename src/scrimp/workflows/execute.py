@@ -4,13 +4,14 @@
 events.jsonl, checkpoints/, adapter/, report.html, log.txt.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from scrimp import __version__
 from scrimp.core.errors import BudgetError, InterruptedRunError, NoPlanError, ResourceError, ScrimpError, error_from
 from scrimp.core.plan import Plan
-from scrimp.core.run import RunRecord, RunState, RunSummary
+from scrimp.core.run import LedgerEntry, RunRecord, RunState, RunSummary
 from scrimp.core.units import HOUR_S, plural
 from scrimp.launch.attend import Outcome
 from scrimp.launch.engine import LOG_FILE, RESOLVED_FILE, Engine
@@ -97,16 +98,25 @@ def settle(run: OpenRun, *, ledger: Ledger, world: World) -> RunSummary:
         ),
     )
     ledger.save_run(record)
-    report = write_run_report(run.folder, run.plan, record, entries)
+    report = _report(run, record, entries, world=world)
     adapter = run.folder / ADAPTER_FOLDER
     return RunSummary(
         record=record,
         samples=tuple((item.prompt, item.before or "", item.after or "") for item in history.samples),
         adapter_folder=str(adapter) if adapter.is_dir() else None,
-        report_path=str(report),
+        report_path=report,
         ledger_url=world.shown_ledger,
         next_step=None if record.state == "finished" else f"scrimp resume {record.run_id}",
     )
+
+
+def _report(run: OpenRun, record: RunRecord, entries: Sequence[LedgerEntry], *, world: World) -> str | None:
+    """The page of the run; None and a note where it cannot be written, which must not hide how the run ended."""
+    try:
+        return str(write_run_report(run.folder, run.plan, record, entries))
+    except ResourceError as error:
+        world.note(f"{error.what}; later: scrimp report {record.run_id}")
+        return None
 
 
 def _record(run: OpenRun, history: RunHistory, *, state: RunState) -> RunRecord:
