@@ -26,6 +26,7 @@ def test_the_total_is_the_sum_of_its_parts(make):
     assert sum(part.duration_s for part in forecast.parts) == pytest.approx(forecast.total_s.value)
     assert [part.name for part in forecast.parts] == [
         "start-up of the machine",
+        "image and packages",
         "download",
         "imports and loading",
         "probe",

@@ -1,6 +1,6 @@
 """Wall-clock time of a whole job, part by part: waiting, fetching, loading, stepping, scoring, saving.
 
-    total = start-up + download + load + probe + steps x step + evaluations + samples + checkpoints + final save
+    total = start-up + image + download + load + probe + steps x step + evaluations + samples + checkpoints + final save
 
 Step times come from `speed.py`; the constants here are the rest. Not modelled: waiting for capacity, preemptions,
 compilation, data loading that the step would wait for.
@@ -46,6 +46,7 @@ class AroundConstants:
 
     startup_s           a fresh EC2 GPU node takes about 5 minutes (a Karpenter user's report), containers seconds
     download            1 Gbit/s, a usual line of cloud machines
+    image_ratios        from an image that the host has already to an install that unpacks on a slow disk
     imports_s           torch, transformers and peft: 7 CPU-seconds measured on a CPU machine; twice that with CUDA
     load_bytes_per_s    LLaMA-2-70B, 138 GB, loads in 84 s from local disk with plain loaders (ServerlessLLM,
                         arXiv 2401.14351); mapped files on a CPU are read at about the same rate
@@ -57,6 +58,7 @@ class AroundConstants:
     known_startup_ratios: tuple[float, float] = (0.5, 2.0)
     download_bytes_per_s: float = 125e6
     download_ratios: tuple[float, float] = (0.3, 3.0)
+    image_ratios: tuple[float, float] = (0.1, 5.0)
     imports_cpu_s: float = 8.0
     imports_gpu_s: float = 15.0
     load_bytes_per_s: float = 1.6e9
@@ -133,6 +135,7 @@ def _before(pace: Pace, site: Site, around: AroundConstants = AROUND) -> list[Pa
     imports = around.imports_gpu_s if hasattr(pace.chip, "peak_flops") else around.imports_cpu_s
     return [
         ("start-up of the machine", startup, *ratios),
+        ("image and packages", site.image_bytes / around.download_bytes_per_s, *around.image_ratios),
         ("download", site.download_bytes / around.download_bytes_per_s, *around.download_ratios),
         ("imports and loading", imports + weights / around.load_bytes_per_s, *around.load_ratios),
     ]
