@@ -19,11 +19,11 @@ from peers import memory_peers, time_peers
 from peers.peer import GIB, MemoryPeer, TimePeer, speaks_of
 
 from scrimp.calibrate.gradebook import Gradebook, gradebook
-from scrimp.calibrate.memory_grade import measured_rows, need_bytes
-from scrimp.calibrate.memory_rows import MemoryRow, memory_rows
+from scrimp.calibrate.memory.grade import measured_rows, need_bytes
+from scrimp.calibrate.memory.rows import MemoryRow, memory_rows
 from scrimp.calibrate.outcome import Outcome, share
 from scrimp.calibrate.table import Row, read_table
-from scrimp.calibrate.time_rows import TimeRow, time_rows
+from scrimp.calibrate.time.rows import TimeRow, time_rows
 
 CALIBRATION = Path(__file__).parents[1] / "calibration"
 

@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from grade_forecasts import table
 
 from scrimp.calibrate.crossval import cross_validate
-from scrimp.calibrate.memory_fit import fit_memory, outcome_of
-from scrimp.calibrate.memory_grade import measured_rows
-from scrimp.calibrate.memory_rows import MemoryRow, memory_rows
+from scrimp.calibrate.memory.fit import fit_memory, outcome_of
+from scrimp.calibrate.memory.grade import measured_rows
+from scrimp.calibrate.memory.rows import MemoryRow, memory_rows
 from scrimp.calibrate.outcome import Outcome
 from scrimp.calibrate.own_runs import OwnRun, Strength, best_correction, holds
-from scrimp.calibrate.time_fit import unseen_sources
-from scrimp.calibrate.time_rows import time_rows
+from scrimp.calibrate.time.fit import unseen_sources
+from scrimp.calibrate.time.rows import time_rows
 from scrimp.core.correction import Corrected, Correction
 from scrimp.estimate.memory.fitted import fitted_memory
 from scrimp.estimate.time.fitted import fitted_time

@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import fmean, median
 
-from scrimp.calibrate.memory_rows import MemoryRow, memory_rows
+from scrimp.calibrate.memory.rows import MemoryRow, memory_rows
 from scrimp.calibrate.table import read_table
 from scrimp.core.errors import ScrimpError
 from scrimp.core.units import GIB

@@ -7,7 +7,7 @@ Its column for training with Adam knows no adapters, batch or length. It has non
 from functools import cache
 
 from peers.peer import GIB, MemoryPeer, model_params, ties_embeddings
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.core.model import ModelShape
 
 

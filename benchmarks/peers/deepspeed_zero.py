@@ -1,7 +1,7 @@
 """DeepSpeed's estimators for ZeRO-2 and ZeRO-3 without offload: model states alone, full fine-tuning alone."""
 
 from peers.peer import GIB, MemoryPeer, model_params
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.core.model import ModelShape
 
 

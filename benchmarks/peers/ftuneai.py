@@ -1,7 +1,7 @@
 """ftuneai: states by the textbook, activations as a multiple of the hidden states, 20% on top."""
 
 from peers.peer import GIB, MemoryPeer, checkpoints, model_params, rows_and_length
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 
 _FACTOR_CHECKPOINTED, _FACTOR_KEPT = 4.0, 10.0
 _FLASH_SHARE, _QLORA_FACTOR = 0.5, 2.0

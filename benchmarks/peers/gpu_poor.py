@@ -6,7 +6,7 @@ Its adapters are of rank 8 whatever is asked, its heads are never grouped, and i
 from math import sqrt
 
 from peers.peer import GIB, MemoryPeer, checkpoints, rows_and_length
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.core.model import ModelShape
 
 _MIB = 2.0**20

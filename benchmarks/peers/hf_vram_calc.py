@@ -1,7 +1,7 @@
 """hf-vram-calc: multiples of the weights. Batch and length change its figure for inference only."""
 
 from peers.peer import GIB, MemoryPeer, model_params
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 
 _ADAM_FACTOR, _TRAINING_MARGIN, _ADAPTER_MARGIN = 4.0, 1.3, 1.2
 # A quarter of the parameters carry adapters, in matrices that are 4,096 wide.

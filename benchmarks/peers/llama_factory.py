@@ -7,7 +7,7 @@ read as GiB, which favours it: it is nearly always too low.
 from itertools import pairwise
 
 from peers.peer import MemoryPeer, model_params
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 
 _SIZES_B = (7.0, 14.0, 30.0, 70.0)
 TABLE: dict[str, tuple[float, ...]] = {

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scrimp.calibrate.memory_rows import MemoryRow
-from scrimp.calibrate.time_rows import TimeRow
+from scrimp.calibrate.memory.rows import MemoryRow
+from scrimp.calibrate.time.rows import TimeRow
 
 GIB = float(2**30)
 

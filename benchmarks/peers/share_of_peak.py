@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from peers.peer import TimePeer
-from scrimp.calibrate.time_rows import TimeRow
+from scrimp.calibrate.time.rows import TimeRow
 
 
 def dense_flops(row: TimeRow) -> float:

@@ -5,7 +5,7 @@ litgpt and torchtune runs. Its fixed overhead is included, although most rows ar
 """
 
 from peers.peer import GIB, MemoryPeer, checkpoints, rows_and_length, ties_embeddings
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.core.model import ModelShape
 
 # 16-bit bytes of an NF4 weight: blockwise scales, and double quantisation.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.calibrate.memory_fit import (
+from scrimp.calibrate.memory.fit import (
     figure_bytes,
     fit_document,
     fit_memory,
@@ -15,8 +15,8 @@ from scrimp.calibrate.memory_fit import (
     usable,
     with_driver_figures,
 )
-from scrimp.calibrate.memory_grade import measured_rows, memory_outcome, verdict_figures
-from scrimp.calibrate.memory_rows import memory_rows
+from scrimp.calibrate.memory.grade import measured_rows, memory_outcome, verdict_figures
+from scrimp.calibrate.memory.rows import memory_rows
 from scrimp.calibrate.table import read_table
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.fitted import FILE, FigureRatios, fitted_memory, read_fitted

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.calibrate.memory_rows import figure_of, memory_row, memory_rows
-from scrimp.calibrate.memory_software import loss_of, optimizer_of, sharding_of, stack_of, version_in, weight_dtype_of
+from scrimp.calibrate.memory.rows import figure_of, memory_row, memory_rows
+from scrimp.calibrate.memory.software import loss_of, optimizer_of, sharding_of, stack_of, version_in, weight_dtype_of
 from scrimp.calibrate.table import read_table
 from scrimp.core.errors import SpecError
 

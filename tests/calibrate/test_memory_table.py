@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimp.calibrate.memory_table import forecast_memory_row
+from scrimp.calibrate.memory.table import forecast_memory_row
 from scrimp.calibrate.table import read_table
 from scrimp.core.errors import SpecError
 

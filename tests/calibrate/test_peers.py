@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scrimp.calibrate.gradebook import gradebook
-from scrimp.calibrate.memory_rows import memory_rows
+from scrimp.calibrate.memory.rows import memory_rows
 from scrimp.calibrate.outcome import Outcome
 from scrimp.calibrate.table import read_table
 

@@ -10,7 +10,7 @@ import pytest
 
 from scrimp.calibrate.crossval import coverage
 from scrimp.calibrate.table import read_table
-from scrimp.calibrate.time_fit import (
+from scrimp.calibrate.time.fit import (
     fit_document,
     fit_time,
     outcome_of,
@@ -19,8 +19,8 @@ from scrimp.calibrate.time_fit import (
     unseen_groups,
     unseen_sources,
 )
-from scrimp.calibrate.time_grade import time_outcome, unseen_time
-from scrimp.calibrate.time_rows import time_rows, under
+from scrimp.calibrate.time.grade import time_outcome, unseen_time
+from scrimp.calibrate.time.rows import time_rows, under
 from scrimp.estimate.time.fitted import BOTH_SEEN, CARD_UNSEEN, FILE, SOFTWARE_UNSEEN, fitted_time
 
 pytest.importorskip("numpy")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrimp.calibrate.table import read_table
-from scrimp.calibrate.time_table import ANSWERS, forecast_time_row
+from scrimp.calibrate.time.table import ANSWERS, forecast_time_row
 from scrimp.core.errors import SpecError
 
 ROWS = read_table(Path(__file__).parents[2] / "calibration" / "measured_time.csv")

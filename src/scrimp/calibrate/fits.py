@@ -11,11 +11,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from scrimp.calibrate import memory_fit, time_fit
-from scrimp.calibrate.memory_grade import measured_rows
-from scrimp.calibrate.memory_rows import memory_rows
+from scrimp.calibrate.memory.fit import fit_document as fit_memory_document
+from scrimp.calibrate.memory.grade import measured_rows
+from scrimp.calibrate.memory.rows import memory_rows
 from scrimp.calibrate.table import Row
-from scrimp.calibrate.time_rows import time_rows
+from scrimp.calibrate.time.fit import fit_document as fit_time_document
+from scrimp.calibrate.time.rows import time_rows
 from scrimp.estimate.memory.fitted import FILE as MEMORY_FILE
 from scrimp.estimate.time.fitted import FILE as TIME_FILE
 
@@ -33,11 +34,11 @@ class Fit:
 
 
 def _memory(tables: Tables, today: date) -> Document:
-    return memory_fit.fit_document(measured_rows(list(memory_rows(tables("measured_memory.csv")))), today=today)
+    return fit_memory_document(measured_rows(list(memory_rows(tables("measured_memory.csv")))), today=today)
 
 
 def _time(tables: Tables, today: date) -> Document:
-    return time_fit.fit_document(list(time_rows(tables("measured_time.csv"))), today=today)
+    return fit_time_document(list(time_rows(tables("measured_time.csv"))), today=today)
 
 
 FITS = (

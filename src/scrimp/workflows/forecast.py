@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from scrimp.calibrate.memory_table import forecast_memory_row
+from scrimp.calibrate.memory.table import forecast_memory_row
 from scrimp.calibrate.row_forecast import RowForecast
 from scrimp.calibrate.table import row_key
-from scrimp.calibrate.time_table import forecast_time_row
+from scrimp.calibrate.time.table import forecast_time_row
 from scrimp.core.errors import DataError, ScrimpError
 from scrimp.workflows.world import World
 

@@ -1,6 +1,6 @@
 """What was fitted on measured runs: how figures follow from the count of tensors, and how far off they are.
 
-`fitted.json` is written by `make calibrate` (calibrate/memory_fit.py), with the rows, groups and date behind it. The
+`fitted.json` is written by `make calibrate` (calibrate/memory/fit.py), with the rows, groups and date behind it. The
 count of tensors itself has no fitted constant in it; torch's own peak is a hundredth above it.
 """
 

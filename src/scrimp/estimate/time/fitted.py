@@ -1,6 +1,6 @@
 """What was fitted on measured runs: the constants of the roofline, and how far off its forecasts of unseen runs are.
 
-`fitted.json` is written by `make calibrate` (calibrate/time_fit.py), with the rows, groups and date behind it. No other
+`fitted.json` is written by `make calibrate` (calibrate/time/fit.py), with the rows, groups and date behind it. No other
 file of this room holds a number that was fitted to speed of GPUs.
 """
 

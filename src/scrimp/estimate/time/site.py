@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from scrimp.core.market import ProviderTerms
 
-
-# Wheels of torch and of the NVIDIA libraries that it requires, as pip lists them (pytorch issue 121646, 2024-03: 2.6 GB),
+# Wheels of torch and of the NVIDIA libraries that it requires, as pip lists them (pytorch issue 121646, 2024: 2.6 GB),
 # and transformers with the rest. Compressed container images are about as large; many hosts have them already.
 IMAGE_BYTES = 2.8e9
 
@@ -32,6 +31,4 @@ def here(*, download_bytes: float = 0.0) -> Site:
 
 def rented(terms: ProviderTerms | None, *, download_bytes: float) -> Site:
     """A machine of a provider."""
-    return Site(
-        startup_s=terms.startup_s if terms else None, download_bytes=download_bytes, image_bytes=IMAGE_BYTES
-    )
+    return Site(startup_s=terms.startup_s if terms else None, download_bytes=download_bytes, image_bytes=IMAGE_BYTES)

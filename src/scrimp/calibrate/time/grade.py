@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from scrimp.calibrate.crossval import with_unseen_intervals
 from scrimp.calibrate.outcome import Outcome
-from scrimp.calibrate.time_fit import outcome_of, unseen_classes, unseen_groups, unseen_sources
-from scrimp.calibrate.time_rows import TimeRow
+from scrimp.calibrate.time.fit import outcome_of, unseen_classes, unseen_groups, unseen_sources
+from scrimp.calibrate.time.rows import TimeRow
 from scrimp.estimate.time.fitted import fitted_time
 
 

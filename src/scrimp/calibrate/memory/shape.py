@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from scrimp.calibrate.memory_software import is_litgpt
+from scrimp.calibrate.memory.software import is_litgpt
 from scrimp.calibrate.table import Row, number
 from scrimp.core.errors import SpecError
 from scrimp.core.model import ModelShape

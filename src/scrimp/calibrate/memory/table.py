@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 
-from scrimp.calibrate.memory_fit import figure_bytes, figure_name, row_region
-from scrimp.calibrate.memory_rows import MemoryRow, memory_row
+from scrimp.calibrate.memory.fit import figure_bytes, figure_name, row_region
+from scrimp.calibrate.memory.rows import MemoryRow, memory_row
 from scrimp.calibrate.row_forecast import RowForecast
 from scrimp.calibrate.table import Row, row_key
 from scrimp.core.units import GIB

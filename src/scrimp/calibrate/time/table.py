@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from scrimp.calibrate.row_forecast import RowForecast
 from scrimp.calibrate.table import row_key
-from scrimp.calibrate.time_fit import row_s
-from scrimp.calibrate.time_rows import time_row
+from scrimp.calibrate.time.fit import row_s
+from scrimp.calibrate.time.rows import time_row
 from scrimp.estimate.time.fitted import FittedTime, fitted_time
 
 # What a run answers: never read, so that a forecast is one.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import nan
 
 from scrimp.calibrate.table import Row
-from scrimp.calibrate.time_shape import plausible, work_of
+from scrimp.calibrate.time.shape import plausible, work_of
 from scrimp.catalog.devices import devices, find_device
 from scrimp.core.errors import SpecError, UnknownNameError
 from scrimp.core.market import Device

@@ -16,7 +16,7 @@ from typing import Any
 from scrimp._lazy import need
 from scrimp.calibrate.conformal import region_intervals
 from scrimp.calibrate.crossval import cross_validate
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.calibrate.outcome import Outcome
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.fitted import SEVERAL_CARDS, FigureRatios, FittedMemory, region_of

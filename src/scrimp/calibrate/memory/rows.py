@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scrimp.calibrate.memory_shape import shape_of
-from scrimp.calibrate.memory_software import (
+from scrimp.calibrate.memory.shape import shape_of
+from scrimp.calibrate.memory.software import (
     checkpointing_of,
     is_litgpt,
     loss_of,

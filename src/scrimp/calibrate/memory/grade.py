@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from scrimp.calibrate.crossval import with_unseen_intervals
-from scrimp.calibrate.memory_fit import outcome_of, unseen_outcomes, usable, with_driver_figures
-from scrimp.calibrate.memory_rows import MemoryRow
+from scrimp.calibrate.memory.fit import outcome_of, unseen_outcomes, usable, with_driver_figures
+from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.calibrate.outcome import Outcome, rounded, share
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.fitted import fitted_memory

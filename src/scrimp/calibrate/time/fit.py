@@ -17,7 +17,7 @@ from scrimp._lazy import need
 from scrimp.calibrate.conformal import RatioInterval, region_intervals
 from scrimp.calibrate.crossval import cross_validate
 from scrimp.calibrate.outcome import Outcome
-from scrimp.calibrate.time_rows import TimeRow, under
+from scrimp.calibrate.time.rows import TimeRow, under
 from scrimp.estimate.time.fitted import (
     BOTH_SEEN,
     CARD_UNSEEN,

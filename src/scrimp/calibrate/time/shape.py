@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 
-from scrimp.calibrate.memory_shape import shape_of
+from scrimp.calibrate.memory.shape import shape_of
 from scrimp.calibrate.table import Row, number
 from scrimp.core.errors import SpecError
 from scrimp.core.model import ModelShape
