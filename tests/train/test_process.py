@@ -31,11 +31,16 @@ def test_threads_sleep_unless_told_otherwise(job):
     environ = {}
     settle_process(job(2), environ)
     assert environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert 0 < int(environ["GOMP_SPINCOUNT"]) <= 10_000, "long enough to bridge two operators, short beside others"
     assert environ["OMP_NUM_THREADS"] == "2"
     environ = {"OMP_WAIT_POLICY": "ACTIVE", "OMP_NUM_THREADS": "7"}
     settle_process(job(), environ)
     assert environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert "GOMP_SPINCOUNT" not in environ
     assert environ["OMP_NUM_THREADS"] == "7"
+    asked = {"GOMP_SPINCOUNT": "0"}
+    settle_process(job(), asked)
+    assert asked["GOMP_SPINCOUNT"] == "0"
 
 
 def test_cuda_segments_grow_unless_the_user_has_settings_of_their_own(job):

@@ -7,7 +7,8 @@ def training_environment(env: Mapping[str, str], *, threads: int | None, offline
     """`env` with what training needs. Nothing is added that `env` does not hold, so no secrets either.
 
     Threads: the job's own number, else what the user set, else the trainer decides by the cores it finds. Idle OpenMP
-    threads sleep instead of spinning, which on a small or shared machine costs a multiple of what it gains.
+    threads sleep (after a moment, see train/process.py) instead of spinning, which on a small or shared machine costs a
+    multiple of what it gains.
     """
     settings = {
         "OMP_WAIT_POLICY": env.get("OMP_WAIT_POLICY") or "PASSIVE",

@@ -17,8 +17,8 @@ class Variable:
     is_folder: bool = False
 
 
-# Left out: what the trainer itself sets for the libraries underneath (OMP_WAIT_POLICY, CUBLAS_WORKSPACE_CONFIG,
-# TOKENIZERS_PARALLELISM), and what terminals set (COLUMNS, NO_COLOR).
+# Left out: what the trainer itself sets for the libraries underneath (OMP_WAIT_POLICY, GOMP_SPINCOUNT,
+# CUBLAS_WORKSPACE_CONFIG, TOKENIZERS_PARALLELISM), and what terminals set (COLUMNS, NO_COLOR).
 VARIABLES: Mapping[str, Variable] = {
     "SCRIMP_HOME": Variable(is_folder=True),
     "SCRIMP_CACHE": Variable(is_folder=True),
