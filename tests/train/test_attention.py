@@ -131,3 +131,25 @@ def test_the_gpu_form_asks_for_the_same_thing(monkeypatch):
     assert asked["window_size"] == (3, 0)
     assert asked["enable_gqa"] is True
     assert asked["cu_seq_q"] is borders
+
+
+def test_a_cpu_keeps_grouped_keys_and_values_in_fp32_at_their_own_width():
+    """What memory forecasts count on: query, key, value and output, and a statistic a head, four bytes each."""
+    import torch
+
+    from scrimp.estimate.stack import TRAINER_ON_CPU
+    from scrimp.train.attention import attention_by_document
+
+    heads, kv_heads, width = 6, 2, 8
+    kept: dict[int, int] = {}
+
+    def pack(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    query, key, value = _qkv(torch.bfloat16, heads=heads, kv_heads=kv_heads, width=width)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        attention_by_document(None, query, key, value, None, document_lengths=[sum(LENGTHS)])
+    assert not TRAINER_ON_CPU.repeats_kv
+    values = 2 * (heads + kv_heads) * width * TRAINER_ON_CPU.attention_bytes + 4 * heads
+    assert sum(kept.values()) == values * sum(LENGTHS)

@@ -76,7 +76,7 @@ class Stack:
 # Our trainer: fused AdamW, gradients accumulated over micro-batches, fp32 adapters under autocast, a selective loss in
 # pieces of 2^26 logits (train/loss.py), logits of all positions as transformers 5 makes them where a head asks for it.
 TRAINER = Stack(name="scrimp", piece_logits=2**26)
-# On a CPU its attention runs in fp32 and writes grouped heads out to the width of the queries (train/attention.py).
-TRAINER_ON_CPU = Stack(name="scrimp on a CPU", piece_logits=2**26, attention_bytes=4, repeats_kv=True)
+# On a CPU its attention runs in fp32 (train/attention.py); torch 2.13's kernel takes grouped heads as they are.
+TRAINER_ON_CPU = Stack(name="scrimp on a CPU", piece_logits=2**26, attention_bytes=4)
 # The same where a step is one micro-batch: gradients come as activations go.
 ONE_MICRO_BATCH_ON_CPU = replace(TRAINER_ON_CPU, accumulates=False)

@@ -1,9 +1,9 @@
 """Attention as a CUDA flash kernel remembers it, for models whose step is traced on a CPU.
 
-The CPU's own kernel writes grouped keys and values out to the width of the queries and keeps them so, the GPU's not.
-What this stand-in keeps and takes follows FlashAttention-2 (Dao 2023, arXiv 2307.08691; its mha_bwd): query, key,
-value, output and an fp32 statistic per head and position from forward to backward; in backward an fp32 gradient of the
-query, and gradients of key and value at the width of the queries where heads are grouped.
+Kernels of CPUs wrote grouped keys and values out to the width of the queries before torch 2.13 and kept them so; the
+GPU's never did. What this stand-in keeps and takes follows FlashAttention-2 (Dao 2023, arXiv 2307.08691; its
+mha_bwd): query, key, value, output and an fp32 statistic per head and position from forward to backward; in backward an
+fp32 gradient of the query, and gradients of key and value at the width of the queries where heads are grouped.
 
 Shapes: B batch, H query heads, K key and value heads, T tokens, D width of a head.
 """
