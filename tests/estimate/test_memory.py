@@ -231,6 +231,22 @@ def test_a_class_of_cpu_that_nobody_measured_has_a_wider_interval_and_says_so(ma
     assert (peak.high / peak.value >= 1.4) is wide
 
 
+@pytest.mark.parametrize(("dtype", "grows"), [("bf16", True), ("fp32", False)])
+def test_a_process_grows_with_its_steps_where_its_products_are_in_16_bit(make, dtype, grows):
+    recipe = make.recipe(weight_dtype=dtype, compute_dtype=dtype)
+
+    def forecast(steps):
+        return forecast_memory(make.LLAMA_8B, recipe, make.CPU, gpus=1, longest_row_tokens=512, steps=steps)
+
+    peaks = [forecast(steps).peak_bytes.value for steps in (3, 30, 300, None)]
+    assert peaks == sorted(peaks)
+    assert (peaks[0] < peaks[-1]) is grows
+    assert peaks[-1] / peaks[0] < 1.5
+    assert len(set(peaks)) == (4 if grows else 1)
+    loads = {forecast(steps).phases[0] for steps in (3, 30, None)}
+    assert len(loads) == 1, "nothing has run yet"
+
+
 def test_a_step_of_one_micro_batch_on_a_cpu_has_no_gradients_of_earlier_ones(make):
     recipe = replace(make.recipe(micro_batch_tokens=512), method=MethodChoice(name="full"), weight_dtype="fp32")
 

@@ -8,6 +8,8 @@ from scrimp.calibrate.table import BLANK_RECIPE
 from scrimp.core.estimate import exact, within
 from scrimp.core.forecast import MemoryForecast, MemoryPhase, MemoryTerm, TimeForecast, TimePart
 from scrimp.core.probe import ProbeReading
+from scrimp.core.units import GIB
+from scrimp.estimate.memory.process import CONSTANTS as PROCESS
 from scrimp.estimate.probing import DOUBTS, probed_memory, probed_time
 
 READING = ProbeReading(
@@ -32,7 +34,7 @@ TIME = TimeForecast(
 
 
 def test_on_a_card_each_figure_takes_its_own_measurement():
-    found = probed_memory(MEMORY, READING)
+    found = probed_memory(MEMORY, READING, BLANK_RECIPE, steps=100)
     assert found.peak_bytes.value == pytest.approx(10_000)
     assert found.device_bytes.value == pytest.approx(12_500 * DOUBTS.driver.value)
     # What the driver counts outside the allocator must fit beside the tensors.
@@ -41,20 +43,38 @@ def test_on_a_card_each_figure_takes_its_own_measurement():
 
 
 def test_on_a_cpu_all_figures_are_the_resident_set():
-    found = probed_memory(MEMORY, replace(READING, device_kind="cpu", reserved_bytes=None, driver_bytes=None))
+    found = probed_memory(
+        MEMORY, replace(READING, device_kind="cpu", reserved_bytes=None, driver_bytes=None), BLANK_RECIPE, steps=100
+    )
     assert found.peak_bytes == found.device_bytes == found.need_bytes
-    assert found.peak_bytes.holds(10_000 * DOUBTS.cpu_memory.value)
+    assert found.peak_bytes.value > 10_000 * DOUBTS.cpu_memory.value
+
+
+def test_a_cpu_process_grows_after_its_probe_and_more_in_a_longer_run():
+    reading = replace(
+        READING, device_kind="cpu", peak_bytes=2 * GIB, tensor_bytes=GIB // 4, reserved_bytes=None, driver_bytes=None
+    )
+    peaks = [
+        probed_memory(MEMORY, reading, BLANK_RECIPE, steps=steps).peak_bytes.value for steps in (1, 3, 30, 300, 30_000)
+    ]
+    assert peaks[0] == peaks[1] == pytest.approx(reading.peak_bytes * DOUBTS.cpu_memory.value)
+    assert peaks[1:] == sorted(set(peaks[1:]))
+    heap_bytes = reading.peak_bytes - reading.tensor_bytes - PROCESS.base_bytes
+    most = reading.peak_bytes + PROCESS.growth_bytes_of(heap_bytes, steps=None)
+    assert peaks[-1] < most * DOUBTS.cpu_memory.value
+    in_fp32 = replace(BLANK_RECIPE, compute_dtype="fp32")
+    assert probed_memory(MEMORY, reading, in_fp32, steps=300).peak_bytes.value == peaks[0]
 
 
 def test_without_a_driver_the_need_moves_with_the_peak():
-    found = probed_memory(MEMORY, replace(READING, driver_bytes=None, reserved_bytes=None))
+    found = probed_memory(MEMORY, replace(READING, driver_bytes=None, reserved_bytes=None), BLANK_RECIPE, steps=100)
     assert found.device_bytes == MEMORY.device_bytes
     assert found.need_bytes.value == pytest.approx(MEMORY.need_bytes.value * 10_000 / 8_000)
 
 
 def test_the_interval_is_narrower_and_says_why():
     for found, planned in (
-        (probed_memory(MEMORY, READING).peak_bytes, MEMORY.peak_bytes),
+        (probed_memory(MEMORY, READING, BLANK_RECIPE, steps=100).peak_bytes, MEMORY.peak_bytes),
         (probed_time(TIME, READING, BLANK_RECIPE).total_s, TIME.total_s),
     ):
         assert found.high / found.low < planned.high / planned.low

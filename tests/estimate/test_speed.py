@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrimp.estimate.time.arithmetic import arithmetic_of, training_passes
+from scrimp.estimate.time.cpu_speed import MEASURED_CPUS, OTHER_CPU, cpu_chip_of, cpu_constants
 from scrimp.estimate.time.fitted import fitted_time
 from scrimp.estimate.time.roofline import MicroStep, chip_of, line_share, micro_step_s, optimizer_step_s
-from scrimp.estimate.time.speed import evaluation_s, interval_of, pace_of, step_s
+from scrimp.estimate.time.speed import evaluation_s, interval_of, pace_of, sampling_s, step_s
 
 
 def _step(**changes):
@@ -203,6 +204,38 @@ def test_bf16_without_hardware_runs_at_the_fp32_rate(make):
     assert step_s(paces[0], make.load()) == step_s(paces[1], make.load())
     amx = pace_of(make.LLAMA_8B, make.recipe(), make.CPU, gpus=1)
     assert step_s(amx, make.load()) < step_s(paces[0], make.load())
+
+
+def test_each_class_of_cpu_runs_at_its_own_pace_and_an_unmeasured_one_says_so(make):
+    paces = {
+        name: pace_of(make.LLAMA_8B, make.recipe(), replace(make.CPU, device_class=name), gpus=1)
+        for name in (*MEASURED_CPUS, "cpu_avx2")
+    }
+    seconds = {name: step_s(pace, make.load()) for name, pace in paces.items()}
+    assert seconds["cpu_avx2"] == seconds["cpu_avx512_bf16"] != seconds["cpu_amx_bf16"]
+    intervals = {name: interval_of(pace) for name, pace in paces.items()}
+    assert "no CPU of this class" in intervals["cpu_avx2"].basis
+    assert all("measured on one machine" in intervals[name].basis for name in MEASURED_CPUS)
+    assert intervals["cpu_amx_bf16"].high < intervals["cpu_avx2"].high == OTHER_CPU.high
+    decoding = [sampling_s(pace, 64, bytes_each=0.0) for pace in paces.values()]
+    assert decoding == [64 * 32 * pace.chip.constants.decode_launch_s for pace in paces.values()]
+
+
+def test_on_a_cpu_a_backward_pass_moves_what_its_class_says(make):
+    """Many tokens of a tiny model are all traffic: both ways 1 + backward times forward alone."""
+    narrow = replace(make.LLAMA_8B, hidden=64, intermediate=64, heads=1, kv_heads=1, head_dim=8, vocab=2)
+    load = make.load(row_tokens=1, eval_tokens=10**7)
+    pace = pace_of(narrow, make.recipe(micro_batch_tokens=10**7), make.CPU, gpus=1)
+    chip = replace(pace.chip, rate_flops=float("inf"), constants=replace(pace.chip.constants, launch_s=0.0))
+    pace = replace(pace, chip=chip)
+    whole_s = step_s(pace, load) / load.step_tokens
+    assert whole_s / (evaluation_s(pace, load) / load.eval_tokens) == pytest.approx(1 + chip.constants.backward)
+
+
+def test_fp32_moves_no_casts_on_a_cpu(make):
+    bf16, fp32 = (cpu_chip_of(make.CPU, dtype) for dtype in ("bf16", "fp32"))
+    constants = cpu_constants(make.CPU.device_class)
+    assert (bf16.element_bytes, fp32.element_bytes) == (constants.element_bytes, constants.element_fp32)
 
 
 devices = st.sampled_from(["A100", "CPU"])

@@ -35,6 +35,11 @@ class ProcessRow:
         """
         return self.row["rows"] == "equal" or self.row["kernels_kept"] == _KERNELS_KEPT
 
+    @property
+    def growing_steps(self) -> int:
+        """Steps with rows of all lengths, which let the heap grow."""
+        return 0 if self.row["rows"] == "equal" else int(self.row["steps"])
+
 
 def process_rows(rows: Iterable[Row]) -> Iterator[ProcessRow]:
     """Rows of a table of measured processes."""

@@ -70,6 +70,7 @@ class RoomForecaster:
                 longest_row_tokens=min(self.workload.steps.longest_row_tokens, recipe.max_length_tokens),
                 trained_share=self.workload.profile.trained_share,
                 largest_step_tokens=self.workload.steps.largest_step_tokens,
+                steps=self.workload.steps.steps,
             )
         return self._memory[key]
 

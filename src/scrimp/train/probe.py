@@ -158,13 +158,14 @@ def _evaluation_s(session: Session) -> float | None:
 
 
 def _sampling_s(session: Session) -> float | None:
-    """All samples before and after, at the speed of a few tokens of one."""
+    """All samples before and after, at the speed of a few tokens of one: answers of half the length that they may have,
+    as plans assume (workflows/sampling.py)."""
     if not session.prompts:
         return None
     started_s = session.clock.wall_s()
     answer(session.forward, session.prompts[0], session.tokenizer, new_tokens=_SAMPLED_TOKENS)
     each_s = (session.clock.wall_s() - started_s) / _SAMPLED_TOKENS
-    return 2 * len(session.prompts) * NEW_TOKENS * each_s
+    return 2 * len(session.prompts) * (NEW_TOKENS / 2) * each_s
 
 
 def _undone(session: Session, zeros: Mapping[str, torch.Tensor]) -> Session:

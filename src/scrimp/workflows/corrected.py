@@ -23,7 +23,7 @@ def probed(plan: Plan, values: Mapping[str, EventValue], *, replanned: tuple[str
     time = probed_time(chosen.time, reading, chosen.recipe)
     corrected = replace(
         chosen,
-        memory=probed_memory(chosen.memory, reading),
+        memory=probed_memory(chosen.memory, reading, chosen.recipe, steps=time.steps),
         time=time,
         money=forecaster.money(time, chosen.recipe, chosen.offer),
         energy=forecaster.energy(time, chosen.recipe, machine_of(chosen), chosen.offer),

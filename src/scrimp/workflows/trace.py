@@ -115,6 +115,7 @@ def trace_candidate(plans: Plan | PlanSet, chosen: Candidate, *, world: World) -
         else process_forecast(
             case,
             device_class=chosen.device.device_class,
+            steps=chosen.time.steps,
             phases=traced.phases,
             basis=f"{basis}, plus interpreter and heap slack",
         )

@@ -32,13 +32,15 @@ def forecast_memory(
     longest_row_tokens: int,
     trained_share: float = 1.0,
     largest_step_tokens: int | None = None,
+    steps: int | None = None,
 ) -> MemoryForecast:
     """Memory that our trainer needs per card.
 
     `trained_share` is the share of all tokens that carry a label (1.0 when unknown, which errs high).
 
     `largest_step_tokens` is the fullest optimizer step: on a CPU a step of one micro-batch has no gradients of earlier
-    ones to keep (None: it may have).
+    ones to keep (None: it may have). `steps` are those of the run: a process on a CPU grows with them (None: very
+    many).
 
     Raises:
         UnknownNameError, SpecError: the recipe names no method of the methods room, or impossible options.
@@ -49,7 +51,7 @@ def forecast_memory(
     if device.kind == "cpu":
         one_micro_batch = largest_step_tokens is not None and largest_step_tokens <= recipe.micro_batch_tokens
         case = replace(case, stack=ONE_MICRO_BATCH_ON_CPU if one_micro_batch else case.stack)
-        return process_forecast(case, device_class=device.device_class)
+        return process_forecast(case, device_class=device.device_class, steps=steps)
     return card_forecast(case)
 
 

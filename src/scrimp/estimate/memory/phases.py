@@ -11,6 +11,8 @@ static = weights + adapters + optimizer states. `kept` is every layer's activati
 checkpointing. Without accumulation gradients fill up while what was kept is freed, so the larger of the two counts.
 """
 
+from collections.abc import Callable
+
 from scrimp.core.forecast import MemoryPhase, MemoryTerm
 from scrimp.estimate.memory.activations import LayerBytes, layer_bytes
 from scrimp.estimate.memory.case import MemoryCase
@@ -25,15 +27,25 @@ UNPACKED_HEAD_BYTES = 4
 _EVALUATION_SHARE = 10 / 12
 
 
-def memory_phases(case: MemoryCase) -> tuple[MemoryPhase, ...]:
-    """All five phases, in the order of a run."""
+Terms = tuple[MemoryTerm, ...]
+
+
+def _total_bytes(terms: Terms) -> float:
+    return sum(term.size_bytes for term in terms)
+
+
+def memory_phases(case: MemoryCase, *, weigh: Callable[[Terms], float] = _total_bytes) -> tuple[MemoryPhase, ...]:
+    """All five phases, in the order of a run.
+
+    A phase is its worse moment: `weigh` says how many bytes the terms of one come to, where that is not their sum.
+    """
     layer = layer_bytes(case)
     static = _static(case)
     return (
         MemoryPhase(name="load", terms=_load(case)),
-        MemoryPhase(name="forward_backward", terms=(*static, *_forward_backward(case, layer))),
+        MemoryPhase(name="forward_backward", terms=(*static, *_forward_backward(case, layer, weigh))),
         MemoryPhase(name="optimizer_step", terms=(*static, *_optimizer_step(case))),
-        MemoryPhase(name="evaluation", terms=(*static, *_evaluation(case, layer))),
+        MemoryPhase(name="evaluation", terms=(*static, *_evaluation(case, layer, weigh))),
         MemoryPhase(name="save", terms=static),
     )
 
@@ -60,12 +72,9 @@ def _load(case: MemoryCase) -> tuple[MemoryTerm, ...]:
     return (*_weights(case), *_terms(("tensor being converted", transit)))
 
 
-def _forward_backward(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
+def _forward_backward(case: MemoryCase, layer: LayerBytes, weigh: Callable[[Terms], float]) -> Terms:
     """The worse of two moments: the end of the forward pass with its loss, or a layer's backward."""
-    return max(
-        (_at_the_loss(case, layer), _in_a_layers_backward(case, layer)),
-        key=lambda terms: sum(term.size_bytes for term in terms),
-    )
+    return max((_at_the_loss(case, layer), _in_a_layers_backward(case, layer)), key=weigh)
 
 
 def _kept(case: MemoryCase, layer: LayerBytes) -> tuple[str, float]:
@@ -122,13 +131,14 @@ def _optimizer_step(case: MemoryCase) -> tuple[MemoryTerm, ...]:
     return _terms(("gradients", gradients), ("fp32 gradients", masters), ("copies of the update", copies))
 
 
-def _evaluation(case: MemoryCase, layer: LayerBytes) -> tuple[MemoryTerm, ...]:
+def _evaluation(case: MemoryCase, layer: LayerBytes, weigh: Callable[[Terms], float]) -> Terms:
     """The worse of two moments: inside a layer, or at the loss. Autocast's copies of fp32 weights stay to the end."""
     copies = 2 * (case.shape.linear_params + case.shape.embedding_params) if case.autocasts_weights else 0
     at_the_loss = case.logits_bytes * (1.0 if case.makes_pieces else _EVALUATION_SHARE)
     in_a_layer = case.tokens * (layer.backward_bytes + 2 * layer.input_bytes)
-    moment = ("logits and loss", at_the_loss) if at_the_loss > in_a_layer else ("one layer", in_a_layer)
-    return _terms(moment, ("16-bit weight copies", copies), ("gathered shards", _gathered_bytes(case)))
+    moments = (("one layer", in_a_layer), ("logits and loss", at_the_loss))
+    around = (("16-bit weight copies", copies), ("gathered shards", _gathered_bytes(case)))
+    return max((_terms(moment, *around) for moment in moments), key=weigh)
 
 
 def _gathered_bytes(case: MemoryCase) -> float:

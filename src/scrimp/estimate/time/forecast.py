@@ -47,10 +47,10 @@ class AroundConstants:
     startup_s           a fresh EC2 GPU node takes about 5 minutes (a Karpenter user's report), containers seconds
     download            1 Gbit/s, a usual line of cloud machines
     image_ratios        from an image that the host has already to an install that unpacks on a slow disk
-    imports_s           torch, transformers and peft: 7 CPU-seconds measured on a CPU machine; twice that with CUDA
+    imports_s           torch, transformers and peft: 6 to 7 s on a CPU machine; twice that with CUDA
     load_bytes_per_s    LLaMA-2-70B, 138 GB, loads in 84 s from local disk with plain loaders (ServerlessLLM,
                         arXiv 2401.14351); mapped files on a CPU are read at about the same rate
-    save_s              fixed cost of one atomic checkpoint: hashes, fsync, rename
+    save_s              fixed cost of one atomic checkpoint: fsync, rename; the rest goes with its size (site.py)
     """
 
     startup_s: float = 300.0
@@ -59,11 +59,11 @@ class AroundConstants:
     download_bytes_per_s: float = 125e6
     download_ratios: tuple[float, float] = (0.3, 3.0)
     image_ratios: tuple[float, float] = (0.1, 5.0)
-    imports_cpu_s: float = 8.0
+    imports_cpu_s: float = 6.5
     imports_gpu_s: float = 15.0
     load_bytes_per_s: float = 1.6e9
     load_ratios: tuple[float, float] = (0.5, 2.0)
-    save_s: float = 0.5
+    save_s: float = 0.05
     save_ratios: tuple[float, float] = (0.3, 3.0)
 
 

@@ -7,6 +7,8 @@ from scrimp.core.market import ProviderTerms
 # Wheels of torch and of the NVIDIA libraries that it requires, as pip lists them (pytorch issue 121646, 2024: 2.6 GB),
 # and transformers with the rest. Compressed container images are about as large; many hosts have them already.
 IMAGE_BYTES = 2.8e9
+# Written, hashed and synchronised: on a 2-vCPU machine 1.61 GB took 5.3 to 7.2 s (ten times), 59 MB 0.18 to 0.20 s.
+_SAVED_HERE_BYTES_PER_S = 0.3e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,7 @@ class Site:
 
 def here(*, download_bytes: float = 0.0) -> Site:
     """This machine: nothing to wait for."""
-    return Site(startup_s=0.0, download_bytes=download_bytes, rented=False)
+    return Site(startup_s=0.0, download_bytes=download_bytes, save_bytes_per_s=_SAVED_HERE_BYTES_PER_S, rented=False)
 
 
 def rented(terms: ProviderTerms | None, *, download_bytes: float) -> Site:

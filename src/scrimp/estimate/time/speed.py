@@ -11,7 +11,6 @@ from scrimp.estimate.memory.activations import layer_bytes, mlp_width
 from scrimp.estimate.memory.case import MemoryCase
 from scrimp.estimate.stack import TRAINER, Stack
 from scrimp.estimate.time.arithmetic import EVALUATION, Arithmetic, Passes, arithmetic_of, training_passes
-from scrimp.estimate.time.cpu_speed import CONSTANTS as CPU
 from scrimp.estimate.time.cpu_speed import CpuChip, cpu_chip_of, cpu_micro_step_s
 from scrimp.estimate.time.fitted import Interval, Spread, fitted_time, spread_of
 from scrimp.estimate.time.roofline import (
@@ -27,9 +26,8 @@ from scrimp.estimate.time.token_load import TokenLoad, padding_ratio
 from scrimp.estimate.tuning import Tuning, tuning_of
 
 # First-fit decreasing fills micro-batches to about this much of their limit.
-_FILL = 0.95
-# One token at a time reads every weight; eager code launches this long a layer besides (64 tokens of the 30-layer
-# SmolLM2 took 2.0 to 2.3 s on a CPU where its weights alone take 0.6 s).
+FILL = 0.95
+# One token at a time reads every weight; eager code launches this long a layer besides. On CPUs as measured.
 _DECODE_LAUNCH_S = 0.001
 
 
@@ -81,16 +79,14 @@ def pace_of(shape: ModelShape, recipe: Recipe, device: Device, *, gpus: int, sta
     )
 
 
-CPU_MACHINE = Interval(low=CPU.low, high=CPU.high, basis="CPU model, measured on one machine")
-
-
 def interval_of(pace: Pace, load: TokenLoad | None = None) -> Interval:
     """How far the step time may be off: the 80% interval on runs of this kind that the fit did not see.
 
     `load` says whether there are tokens enough to fill the micro-batches.
     """
     if isinstance(pace.chip, CpuChip):
-        return CPU_MACHINE
+        constants = pace.chip.constants
+        return Interval(low=constants.low, high=constants.high, basis=constants.basis)
     tokens = min(pace.recipe.micro_batch_tokens, load.step_tokens / pace.gpus if load else inf)
     spread = spread_of(tokens=tokens, cards=pace.gpus, nodes=nodes_of(pace.gpus))
     return _shipped_interval(pace.chip.measured, pace.stack.software, pace.shape.experts > 0, spread)
@@ -113,7 +109,7 @@ def step_s(pace: Pace, load: TokenLoad) -> float:
     tokens = load.step_tokens / max(1.0, min(cards, pace.gpus))
     if pace.recipe.layout == "padded":
         tokens *= padding_ratio(load, step_rows=rows, micro_batch_tokens=micro)
-    micro_steps = max(1.0, tokens / max(load.mean_row_tokens, micro * _FILL, 1.0))
+    micro_steps = max(1.0, tokens / max(load.mean_row_tokens, micro * FILL, 1.0))
     share = load.trained_share if pace.recipe.loss == "selected" else 1.0
     each = pace.pass_s(
         tokens=tokens / micro_steps,
@@ -142,7 +138,7 @@ def evaluation_s(pace: Pace, load: TokenLoad) -> float:
     tokens = load.eval_tokens / pace.gpus
     if not tokens:
         return 0.0
-    passes = max(1.0, tokens / max(load.mean_row_tokens, pace.recipe.micro_batch_tokens * _FILL, 1.0))
+    passes = max(1.0, tokens / max(load.mean_row_tokens, pace.recipe.micro_batch_tokens * FILL, 1.0))
     share = load.trained_share if pace.recipe.loss == "selected" else 1.0
     each = pace.pass_s(
         tokens=tokens / passes,
@@ -155,8 +151,9 @@ def evaluation_s(pace: Pace, load: TokenLoad) -> float:
 
 def sampling_s(pace: Pace, tokens: int, *, bytes_each: float) -> float:
     """Seconds to generate that many tokens one by one: each reads all weights once."""
+    launch_s = pace.chip.constants.decode_launch_s if isinstance(pace.chip, CpuChip) else _DECODE_LAUNCH_S
     return tokens * (
-        pace.work.stored_params * bytes_each / pace.chip.bandwidth_bytes_per_s + _DECODE_LAUNCH_S * pace.shape.layers
+        pace.work.stored_params * bytes_each / pace.chip.bandwidth_bytes_per_s + launch_s * pace.shape.layers
     )
 
 
