@@ -26,7 +26,7 @@ from scrimp.calibrate.crossval import coverage
 from scrimp.calibrate.fits import FITS, write_fit
 from scrimp.calibrate.gradebook import Gradebook, gradebook
 from scrimp.calibrate.outcome import rounded
-from scrimp.calibrate.power_grade import power_lines
+from scrimp.calibrate.power.grade import power_lines
 from scrimp.calibrate.table import Row, read_table
 
 CALIBRATION = Path(__file__).parents[1] / "calibration"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.calibrate.power_grade import (
+from scrimp.calibrate.power.grade import (
     fit_ratios,
     left_out_outcomes,
     power_errors,

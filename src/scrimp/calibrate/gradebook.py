@@ -13,9 +13,9 @@ from scrimp.calibrate.memory.fit import unseen_outcomes as unseen_memory_rows
 from scrimp.calibrate.memory.grade import graded_memory, measured_rows, unseen_memory, verdict_figures
 from scrimp.calibrate.memory.rows import memory_rows
 from scrimp.calibrate.outcome import Outcome, error_figures
-from scrimp.calibrate.power_grade import left_out_outcomes, power_outcomes
-from scrimp.calibrate.process_grade import cpu_outcomes, process_outcome
-from scrimp.calibrate.process_rows import process_rows
+from scrimp.calibrate.power.grade import left_out_outcomes, power_outcomes
+from scrimp.calibrate.process.grade import cpu_outcomes, process_outcome
+from scrimp.calibrate.process.rows import process_rows
 from scrimp.calibrate.table import Row
 from scrimp.calibrate.time.grade import time_outcome, unseen_time
 from scrimp.calibrate.time.rows import time_rows

@@ -7,7 +7,7 @@ start kernels as fast as the cards finish them. `idle`: nothing runs on the card
 loads or saves. The ratio is of the whole node, so a job on some of a node's cards gets its share of everything else.
 
 Measured on servers of 8 cards (power logs of MLPerf submissions, `calibration/measured_power.csv`): 1.20 to 1.28 while
-one node trains, 0.91 to 1.27 in clusters, 0.38 to 0.48 idle. `scrimp.calibrate.power_grade` fits the ratios again,
+one node trains, 0.91 to 1.27 in clusters, 0.38 to 0.48 idle. `scrimp.calibrate.power.grade` fits the ratios again,
 leaving out one system at a time; a test holds these constants against that.
 """
 

@@ -104,7 +104,7 @@ def process_forecast(
     known = _BASIS if isa in constants.heaps else _OTHER_BASIS
 
     def weigh(terms: Terms) -> float:
-        return _as_process(MemoryPhase(name="", terms=terms), case, heap, constants).total_bytes
+        return _as_process(MemoryPhase(name="forward_backward", terms=terms), case, heap, constants).total_bytes
 
     counted = phases or memory_phases(case, weigh=weigh)
     phases = tuple(_as_process(phase, case, heap, constants) for phase in counted)

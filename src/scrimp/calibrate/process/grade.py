@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from scrimp.calibrate.outcome import Outcome
-from scrimp.calibrate.process_rows import ProcessRow
+from scrimp.calibrate.process.rows import ProcessRow
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.process import process_forecast
 from scrimp.estimate.time.arithmetic import EVALUATION, arithmetic_of, training_passes

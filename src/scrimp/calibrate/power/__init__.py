@@ -1,0 +1,1 @@
+"""Measured power of nodes: grades."""

@@ -1,0 +1,1 @@
+"""Measured runs of our own trainer on CPUs: rows as cases, grades."""
