@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from scrimp.cli.main import cli
 from scrimp.core.errors import SpecError
+from scrimp.estimate.probing import DOUBTS
 from scrimp.workflows.open_run import Watch
 from scrimp.workflows.probe import probe
 from scrimp.workflows.world import World
@@ -52,7 +53,7 @@ def test_a_probe_corrects_the_plan_and_leaves_nothing_behind(spec, world, tmp_pa
     assert [event.kind for event in seen][-1] == "probed"
     assert found.reading.steps == 3
     time, planned = found.corrected.time, found.plan.chosen.time
-    assert time.step_s.value == pytest.approx(found.reading.step_s)
+    assert time.step_s.value == pytest.approx(found.reading.step_s * DOUBTS.cpu_step.value)
     assert time.total_s.basis == "measured by a probe of 3 steps"
     assert time.steps == planned.steps == 6
     assert found.corrected.money is not None
