@@ -67,10 +67,10 @@ _AVX512 = CpuConstants(
     high=1.7,
     basis="CPU model, measured on one machine",
 )
-# 13 means of a quiet 2-vCPU Xeon (steps and evaluations of whole runs on SmolLM2-135M, rows of 55 to 250 tokens): LoRA
-# in bf16 with 750 and 1,500 tokens a step, checkpointed, in fp32 and with one thread, and full fine-tuning. Steps lie
-# within 0.95 to 1.06 of the forecast, evaluations within 0.80 (without adapters) to 1.07. Of one shape and one machine,
-# so the interval is wider than they are.
+# 12 means of a quiet 2-vCPU Xeon (steps and evaluations of whole runs on SmolLM2-135M, rows of 55 to 250 tokens): LoRA
+# in bf16 with 750 and 1,500 tokens a step, checkpointed, in fp32 and with one thread, and full fine-tuning. Steps took
+# 0.95 to 1.05 of the forecast, evaluations 0.93 to 1.05 and without adapters 0.87. It is one shape and one machine, so
+# the interval is wider than they are.
 _AMX = CpuConstants(
     products_16bit=0.755,
     products_fp32=1.45,
