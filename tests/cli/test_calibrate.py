@@ -42,7 +42,8 @@ class Home:
         )  # fmt: skip
 
     def run(self, *arguments):
-        return CliRunner().invoke(cli, ["calibrate", *arguments], catch_exceptions=False)
+        # Wide enough that no cell is broken, whatever the folder is called.
+        return CliRunner().invoke(cli, ["calibrate", *arguments], catch_exceptions=False, env={"COLUMNS": "400"})
 
 
 @pytest.fixture

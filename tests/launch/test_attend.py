@@ -24,6 +24,17 @@ def _send_when_hanging(*signals):
     return on_event
 
 
+@pytest.fixture(autouse=True)
+def taken():
+    """All three signals as a terminal's shell leaves them: under nohup SIGHUP is ignored, in the background SIGINT."""
+    before = {
+        number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize(
     ("sent", "received"),
     [(signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGTERM")],

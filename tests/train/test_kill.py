@@ -122,7 +122,7 @@ def test_two_trainers_of_one_folder_are_one_too_many(make_job):
 
 
 def test_a_missing_or_damaged_file_is_refused_in_three_lines(tmp_path):
-    for content, code in ((None, 8), ("{", 2), ('{"run_id": 3}', 2)):
+    for content, code in ((None, 2), ("{", 2), ('{"run_id": 3}', 2)):
         path = tmp_path / "resolved.json"
         if content is not None:
             path.write_text(content)
