@@ -40,9 +40,10 @@ def memory_phases(case: MemoryCase, *, weigh: Callable[[Terms], float] = _total_
     A phase is its worse moment: `weigh` says how many bytes the terms of one come to, where that is not their sum.
     """
     layer = layer_bytes(case)
-    static = _static(case)
+    weights = _weights(case)
+    static = (*weights, *_states(case))
     return (
-        MemoryPhase(name="load", terms=_load(case)),
+        MemoryPhase(name="load", terms=(*weights, *_in_transit(case))),
         MemoryPhase(name="forward_backward", terms=(*static, *_forward_backward(case, layer, weigh))),
         MemoryPhase(name="optimizer_step", terms=(*static, *_optimizer_step(case))),
         MemoryPhase(name="evaluation", terms=(*static, *_evaluation(case, layer, weigh))),
@@ -60,16 +61,15 @@ def _weights(case: MemoryCase) -> tuple[MemoryTerm, ...]:
     return _terms(("weights", case.weight_bytes / case.shards), ("adapters", case.adapter_bytes / case.shards))
 
 
-def _static(case: MemoryCase) -> tuple[MemoryTerm, ...]:
-    states = 0.0 if case.stack.offloads else case.state_bytes / case.state_shards
-    return (*_weights(case), *_terms(("optimizer states", states)))
+def _states(case: MemoryCase) -> tuple[MemoryTerm, ...]:
+    return () if case.stack.offloads else _terms(("optimizer states", case.state_bytes / case.state_shards))
 
 
-def _load(case: MemoryCase) -> tuple[MemoryTerm, ...]:
+def _in_transit(case: MemoryCase) -> tuple[MemoryTerm, ...]:
     """Files hold 16-bit tensors: what is stored otherwise is converted one tensor at a time."""
     largest = max(case.largest_linear_params, case.shape.embedding_params)
     transit = 0 if case.recipe.weight_dtype in {"bf16", "fp16"} else 2 * largest
-    return (*_weights(case), *_terms(("tensor being converted", transit)))
+    return _terms(("tensor being converted", transit))
 
 
 def _forward_backward(case: MemoryCase, layer: LayerBytes, weigh: Callable[[Terms], float]) -> Terms:
