@@ -19,11 +19,13 @@ from peers import memory_peers, time_peers
 from peers.peer import GIB, MemoryPeer, TimePeer, speaks_of
 
 from scrimp.calibrate.gradebook import Gradebook, gradebook
-from scrimp.calibrate.memory.grade import measured_rows, need_bytes
+from scrimp.calibrate.memory.fit import need_bytes
+from scrimp.calibrate.memory.grade import measured_rows
 from scrimp.calibrate.memory.rows import MemoryRow, memory_rows
 from scrimp.calibrate.outcome import Outcome, share
 from scrimp.calibrate.table import Row, read_table
 from scrimp.calibrate.time.rows import TimeRow, time_rows
+from scrimp.estimate.memory.fitted import fitted_memory
 
 CALIBRATION = Path(__file__).parents[1] / "calibration"
 
@@ -117,8 +119,8 @@ def grade_memory(
         ),
         ours=_grade(
             [ours.error for _, ours, _ in ran],
-            oom_called_fits=_called_fits((row, need_bytes(row) / GIB) for row, _ in oom),
-            ran_called_fits=_called_fits((row, need_bytes(row) / GIB) for row, _, _ in ran),
+            oom_called_fits=_called_fits((row, need_bytes(row, fitted_memory()) / GIB) for row, _ in oom),
+            ran_called_fits=_called_fits((row, need_bytes(row, fitted_memory()) / GIB) for row, _, _ in ran),
         ),
     )
 

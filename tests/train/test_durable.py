@@ -87,3 +87,4 @@ def test_sweeping_removes_what_killed_processes_left(tmp_path):
 
 def test_removing_what_is_not_there_is_no_error(tmp_path):
     remove(tmp_path / "nothing")
+    assert not list(tmp_path.iterdir())

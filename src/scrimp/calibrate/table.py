@@ -1,7 +1,8 @@
 """Tables of measured runs: read from CSV, and what no formula reads of a recipe."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 from math import inf, nan
 from pathlib import Path
 
@@ -71,3 +72,14 @@ def number(row: Row, column: str, *, default: float | None = None) -> float:
 def row_key(row: Row) -> str:
     """What the row is called: its `id` or `row_id`."""
     return row.get("id") or row.get("row_id") or ""
+
+
+def source_of(groups: Sequence[str], *, table: str, today: date) -> dict[str, str | int]:
+    """Where a fit comes from, for its file: `groups` names the group of every row."""
+    return {
+        "rows": len(groups),
+        "groups": len({*groups}),
+        "table": f"calibration/{table}",
+        "date": today.isoformat(),
+        "written_by": "make calibrate",
+    }

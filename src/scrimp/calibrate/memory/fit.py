@@ -18,9 +18,10 @@ from scrimp.calibrate.conformal import region_intervals
 from scrimp.calibrate.crossval import cross_validate
 from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.calibrate.outcome import Outcome
+from scrimp.calibrate.table import source_of
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.fitted import SEVERAL_CARDS, FigureRatios, FittedMemory, region_of
-from scrimp.estimate.memory.phases import memory_phases
+from scrimp.estimate.memory.phases import peak_bytes
 
 # What is believed before any row: torch's own peak is what was counted; a cache holds a little more; the driver sees
 # context and libraries besides (fms-acceleration gives both figures of one run: 1.06 x + 0.46 logits + 0.9 GiB).
@@ -69,13 +70,7 @@ def fit_document(rows: Sequence[MemoryRow], *, today: date) -> dict[str, Any]:
     fitted = fit_memory(kept)
     intervals = region_intervals(unseen_outcomes(kept))
     return {
-        "source": {
-            "rows": len(kept),
-            "groups": len({row.group for row in kept}),
-            "table": "calibration/measured_memory.csv",
-            "date": today.isoformat(),
-            "written_by": "make calibrate",
-        },
+        "source": source_of([row.group for row in kept], table="measured_memory.csv", today=today),
         "figures": {name: _figures(ratios) for name, ratios in fitted.figures.items()},
         "need": _figures(fitted.need),
         "methods": {name: round(ratio, 4) for name, ratio in fitted.methods.items()},
@@ -122,8 +117,19 @@ def figure_name(row: MemoryRow) -> str:
 def figure_bytes(row: MemoryRow, fitted: FittedMemory) -> float:
     """What the row's own metric would show, in bytes."""
     counted = _counted(row)
-    ratio = 1.0 if row.modelled else fitted.methods.get(row.method, 1.0)
+    ratio = _method_ratio(row, fitted)
     return ratio * fitted.figures[counted.figure].of(peak_bytes=counted.peak_bytes, logits_bytes=counted.logits_bytes)
+
+
+def need_bytes(row: MemoryRow, fitted: FittedMemory) -> float:
+    """What a card must have for the row's run, in bytes."""
+    need = fitted.need.of(peak_bytes=peak_bytes(row.case), logits_bytes=row.case.logits_bytes)
+    return need * _method_ratio(row, fitted)
+
+
+def _method_ratio(row: MemoryRow, fitted: FittedMemory) -> float:
+    """Measured over counted for a method that the formulas take for its nearest kin."""
+    return 1.0 if row.modelled else fitted.methods.get(row.method, 1.0)
 
 
 def row_region(row: MemoryRow) -> str:
@@ -153,7 +159,7 @@ def _outcome_under(rows: Sequence[MemoryRow]) -> Callable[[MemoryRow], Outcome]:
 
 
 def _counted(row: MemoryRow) -> _Counted:
-    peak = max(phase.total_bytes for phase in memory_phases(row.case))
+    peak = peak_bytes(row.case)
     return _Counted(row, figure_name(row), peak, row.case.logits_bytes, (row.measured_gib or 0.0) * GIB)
 
 

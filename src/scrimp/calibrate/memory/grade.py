@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from scrimp.calibrate.crossval import with_unseen_intervals
-from scrimp.calibrate.memory.fit import outcome_of, unseen_outcomes, usable, with_driver_figures
+from scrimp.calibrate.memory.fit import need_bytes, outcome_of, unseen_outcomes, usable, with_driver_figures
 from scrimp.calibrate.memory.rows import MemoryRow
 from scrimp.calibrate.outcome import Outcome, rounded, share
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.fitted import fitted_memory
-from scrimp.estimate.memory.phases import memory_phases
 
 
 def graded_memory(rows: Sequence[MemoryRow]) -> dict[str, list[Outcome]]:
@@ -43,19 +42,13 @@ def memory_outcome(row: MemoryRow) -> Outcome:
     return outcome_of(row, fitted_memory())
 
 
-def need_bytes(row: MemoryRow) -> float:
-    """What the card must have for the row's run."""
-    peak = max(phase.total_bytes for phase in memory_phases(row.case))
-    return fitted_memory().need.of(peak_bytes=peak, logits_bytes=row.case.logits_bytes)
-
-
 def verdict_figures(rows: Iterable[MemoryRow]) -> dict[str, float]:
     """ "Fits" for runs that failed and for runs that ran on a known card; how often the need fell short."""
     failed: list[bool] = []
     ran: list[bool] = []
     short: list[bool] = []
     for row in rows:
-        need = need_bytes(row)
+        need = need_bytes(row, fitted_memory())
         if row.ran and row.measured_gib:
             short.append(need < 0.9 * row.measured_gib * GIB)
         if row.capacity_gib is not None:

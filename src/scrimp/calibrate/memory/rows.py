@@ -105,7 +105,7 @@ def memory_row(row: Row) -> MemoryRow:
         SpecError: the row does not say enough, or says something impossible.
     """
     shape, shape_note = shape_of(row)
-    method = _method(row)
+    method, nominal_gb = _method(row), _nominal_gb(row)
     length, length_note = _length_tokens(row)
     assumed = [shape_note, length_note, "" if row["micro_batch"] else f"{_USUAL_ROWS} row a micro-batch assumed"]
     return MemoryRow(
@@ -118,8 +118,8 @@ def memory_row(row: Row) -> MemoryRow:
         notes=tuple(note for note in assumed if note),
         measured_gib=number(row, "measured_gib") if row["measured_gib"] else None,
         smi_gib=number(row, "smi_gib") if row["smi_gib"] else None,
-        nominal_gb=_nominal_gb(row),
-        capacity_gib=_capacity_gib(_nominal_gb(row)),
+        nominal_gb=nominal_gb,
+        capacity_gib=_capacity_gib(nominal_gb),
         ran=row["metric"] != "OOM on",
     )
 

@@ -2,13 +2,12 @@
 
 from collections import defaultdict
 
-from scrimp.calibrate.memory.fit import figure_bytes, figure_name, row_region
+from scrimp.calibrate.memory.fit import figure_bytes, figure_name, need_bytes, row_region
 from scrimp.calibrate.memory.rows import MemoryRow, memory_row
 from scrimp.calibrate.row_forecast import RowForecast
 from scrimp.calibrate.table import Row, row_key
 from scrimp.core.units import GIB
 from scrimp.estimate.memory.fitted import FittedMemory, fitted_memory
-from scrimp.estimate.memory.phases import memory_phases
 
 # A run made as long as the card just held fills what the driver lets it have of the card's nominal size.
 _FILLED = 0.98
@@ -25,9 +24,7 @@ def forecast_memory_row(row: Row, *, fitted: FittedMemory | None = None) -> RowF
     if cells["metric"] != "OOM on":
         cells["measured_gib"] = ""
     case = memory_row(cells)
-    peak = max(phase.total_bytes for phase in memory_phases(case.case))
-    ratio = 1.0 if case.modelled else fitted.methods.get(case.method, 1.0)
-    need_gib = ratio * fitted.need.of(peak_bytes=peak, logits_bytes=case.case.logits_bytes) / GIB
+    need_gib = need_bytes(case, fitted) / GIB
     predicted, basis = _predicted(case, need_gib, fitted)
     low, high = fitted.interval(row_region(case))
     return RowForecast(

@@ -17,6 +17,7 @@ from scrimp._lazy import need
 from scrimp.calibrate.conformal import RatioInterval, region_intervals
 from scrimp.calibrate.crossval import cross_validate
 from scrimp.calibrate.outcome import Outcome
+from scrimp.calibrate.table import source_of
 from scrimp.calibrate.time.rows import TimeRow, under
 from scrimp.estimate.time.fitted import (
     BOTH_SEEN,
@@ -159,13 +160,7 @@ def fit_document(rows: Sequence[TimeRow], *, today: date) -> dict[str, Any]:
     # Of time: the reciprocal of speed.
     intervals = _nested(region_intervals([_as_time(outcome) for outcome in unseen]))
     return {
-        "source": {
-            "rows": len(rows),
-            "groups": len({row.group for row in rows}),
-            "table": "calibration/measured_time.csv",
-            "date": today.isoformat(),
-            "written_by": "make calibrate",
-        },
+        "source": source_of([row.group for row in rows], table="measured_time.csv", today=today),
         "constants": {name: _rounded(getattr(fitted.constants, name)) for name in SCALARS},
         "watt_range": [_rounded(end) for end in fitted.watt_range],
         **{

@@ -18,6 +18,8 @@ OTHER_BYTES: dict[WeightDtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, 
 
 # Values that share a scale in 8-bit optimizer states (Dettmers et al. 2022, arXiv:2110.02861; bitsandbytes 0.43 on).
 OPTIMIZER_BLOCK = 256
+# Both moments of one trained value in 8 bit, with an fp32 scale a block.
+PACKED_STATE_BYTES = 2 * (1 + 4 / OPTIMIZER_BLOCK)
 
 # A logit of a piece: in fp32, where its gradient is formed in place, beside its 16-bit form before and after.
 PIECE_BYTES = 6.0
@@ -158,7 +160,7 @@ class MemoryCase:
         if self.recipe.optimizer in {"sgd", "paged_adamw", "paged_adamw_8bit"}:
             return master
         if self.recipe.optimizer == "adamw_8bit":
-            return master + 2 * trained * (1 + 4 / OPTIMIZER_BLOCK)
+            return master + trained * PACKED_STATE_BYTES
         if self.stack.flat_shards:
             return 2.0 * trained * self.compute_bytes
         return master + (8.0 * trained if self.stack.master_weights else 2 * self.gradient_bytes)

@@ -51,6 +51,11 @@ def memory_phases(case: MemoryCase, *, weigh: Callable[[Terms], float] = _total_
     )
 
 
+def peak_bytes(case: MemoryCase) -> float:
+    """The largest phase: what the allocator hands out at most."""
+    return max(phase.total_bytes for phase in memory_phases(case))
+
+
 def _terms(*sizes: tuple[str, float]) -> tuple[MemoryTerm, ...]:
     return tuple(MemoryTerm(name=name, size_bytes=size) for name, size in sizes if size > 0)
 

@@ -16,7 +16,7 @@ from scrimp.core.market import Device
 from scrimp.core.model import ModelShape
 from scrimp.core.probe import PROBE_STEPS, PROBED_MICRO_BATCHES, is_probed
 from scrimp.core.recipe import Optimizer, Recipe
-from scrimp.estimate.memory.case import LINEAR_BYTES
+from scrimp.estimate.memory.case import LINEAR_BYTES, PACKED_STATE_BYTES
 from scrimp.estimate.time.site import Site
 from scrimp.estimate.time.speed import (
     Interval,
@@ -30,12 +30,12 @@ from scrimp.estimate.time.speed import (
 )
 from scrimp.estimate.time.token_load import TokenLoad
 
-# Both moments of AdamW in fp32, or in 8 bit with an fp32 scale for each block of 256, wherever they live.
+# Both moments of AdamW in fp32, or in 8 bit, wherever they live.
 _STATE_BYTES: Mapping[Optimizer, float] = {
     "adamw": 8.0,
     "paged_adamw": 8.0,
-    "adamw_8bit": 2 * (1 + 4 / 256),
-    "paged_adamw_8bit": 2 * (1 + 4 / 256),
+    "adamw_8bit": PACKED_STATE_BYTES,
+    "paged_adamw_8bit": PACKED_STATE_BYTES,
     "sgd": 0.0,
 }
 
